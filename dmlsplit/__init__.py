@@ -126,47 +126,41 @@ __all__ = [
 ]
 
 _NAMES = {
-    "_version": "__version__",
-    "checking.files": "check_files",
-    "checking.judging": "validate",
-    "descriptors.any_operator": "AnyOperatorDesc",
-    "descriptors.descs": "BufferTensorDesc JoinOperatorDesc OperatorDesc SplitOperatorDesc TensorDesc",
-    "descriptors.diagnostics": "Basis Diagnostic DirectMLError Report Severity ValidationError",
-    "descriptors.enums": "BindingType ExecutionFlags FeatureLevel HResult OperatorType TensorDataType TensorFlags"
-    " TensorType",
-    "descriptors.layout": "calc_buffer_tensor_size",
-    "descriptors.schema": "OperatorSchema find_operator operators",
-    "device": "BindingDesc BufferArrayBinding BufferBinding Capabilities Device",
-    "formats.any_operator_json": "dumps loads",
-    "graphs": "GraphDesc GraphReport InputGraphEdgeDesc IntermediateGraphEdgeDesc OutputGraphEdgeDesc",
-    "legalize": "legalize",
-    "legalize.result": "Legalization",
-    "native.arrays": "join split",
-    "native.buffer": "Buffer",
-    "native.execution": "BoundOperator CompiledOperator compile",
-    "system.errors": "BindingError DescriptorError DirectMLWarning DmlSplitError InputError NativeError"
+    "dmlsplit._version": "__version__",
+    "dmlsplit.checking.files": "check_files",
+    "dmlsplit.checking.judging": "validate",
+    "dmlsplit.descriptors.any_operator": "AnyOperatorDesc",
+    "dmlsplit.descriptors.descs": "BufferTensorDesc JoinOperatorDesc OperatorDesc SplitOperatorDesc TensorDesc",
+    "dmlsplit.descriptors.diagnostics": "Basis Diagnostic DirectMLError Report Severity ValidationError",
+    "dmlsplit.descriptors.enums": "BindingType ExecutionFlags FeatureLevel HResult OperatorType TensorDataType"
+    " TensorFlags TensorType",
+    "dmlsplit.descriptors.layout": "calc_buffer_tensor_size",
+    "dmlsplit.descriptors.schema": "OperatorSchema find_operator operators",
+    "dmlsplit.device": "BindingDesc BufferArrayBinding BufferBinding Capabilities Device",
+    "dmlsplit.formats.any_operator_json": "dumps loads",
+    "dmlsplit.graphs": "GraphDesc GraphReport InputGraphEdgeDesc IntermediateGraphEdgeDesc OutputGraphEdgeDesc",
+    "dmlsplit.legalize": "legalize",
+    "dmlsplit.legalize.result": "Legalization",
+    "dmlsplit.native.arrays": "join split",
+    "dmlsplit.native.buffer": "Buffer",
+    "dmlsplit.native.execution": "BoundOperator CompiledOperator compile",
+    "dmlsplit.system.errors": "BindingError DescriptorError DirectMLWarning DmlSplitError InputError NativeError"
     " NotLegalizedError",
-    "targets.feature_levels": "TensorSupport",
-    "targets.operator_support": "tensor_support",
-    "targets.release_names": "find_release",
-    "targets.releases": "Release releases",
-    "targets.runtime_versions": "Runtime find_runtime runtimes",
-    "targets.windows": "Windows WindowsML windows_ml_versions windows_versions",
-    "targets.session_options": "SessionOptions",
-    "verdicts.runtime_answers": "RuntimeAnswer",
-    "verdicts.validation": "minimum_feature_level supported_feature_levels supported_releases",
+    "dmlsplit.targets.feature_levels": "TensorSupport",
+    "dmlsplit.targets.operator_support": "tensor_support",
+    "dmlsplit.targets.release_names": "find_release",
+    "dmlsplit.targets.releases": "Release releases",
+    "dmlsplit.targets.runtime_versions": "Runtime find_runtime runtimes",
+    "dmlsplit.targets.windows": "Windows WindowsML windows_ml_versions windows_versions",
+    "dmlsplit.targets.session_options": "SessionOptions",
+    "dmlsplit.verdicts.runtime_answers": "RuntimeAnswer",
+    "dmlsplit.verdicts.validation": "minimum_feature_level supported_feature_levels supported_releases",
 }
 """Maps each module to the names that the package takes from it; names that are not in __all__ belong to dml.graphs and
 dml.device."""
-
-_LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("device", "graphs", "library", "onnx", "onnxruntime")
 
-__getattr__ = lazy(__name__, _LAZY, _MODULES)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_MODULES})
+__getattr__, __dir__ = lazy(__name__, _NAMES, _MODULES)
 
 
 class _Package(ModuleType):

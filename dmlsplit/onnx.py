@@ -37,21 +37,15 @@ __all__ = [
     "reduce",
 ]
 
-_LAZY = {
-    "Change": "dmlsplit.mending.words",
-    "JoinNode": "dmlsplit.formats.joins",
-    "OpenAnswer": "dmlsplit.checking.open_sizes",
-    "Reduction": "dmlsplit.reducing.reduction",
-    "SplitNode": "dmlsplit.formats.nodes",
-    "Written": "dmlsplit.mending",
-    "legalize": "dmlsplit.mending",
-    "open_answer": "dmlsplit.checking.open_sizes",
-    "read": "dmlsplit.onnxruntime.model_nodes",
-    "reduce": "dmlsplit.reducing",
+_NAMES = {
+    "dmlsplit.checking.open_sizes": "OpenAnswer open_answer",
+    "dmlsplit.formats.joins": "JoinNode",
+    "dmlsplit.formats.nodes": "SplitNode",
+    "dmlsplit.mending": "Written legalize",
+    "dmlsplit.mending.words": "Change",
+    "dmlsplit.onnxruntime.model_nodes": "read",
+    "dmlsplit.reducing": "reduce",
+    "dmlsplit.reducing.reduction": "Reduction",
 }
 
-__getattr__ = lazy(__name__, _LAZY)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -68,7 +68,8 @@ FRONT_END_RULES = """
 from dataclasses import dataclass
 
 from dmlsplit.rules._facts import NodeFacts
-from dmlsplit.rules._model import Finding, NodeRule
+from dmlsplit.rules._model import Finding
+from dmlsplit.rules._nodes import NodeRule
 from dmlsplit.rules._sources import OURS
 
 

@@ -40,7 +40,7 @@ PUBLIC = sorted(
 """The names of the package itself, and those that the pages of the API have besides."""
 
 
-@pytest.mark.parametrize("module", [dml, dml.graphs, dml.onnxruntime], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [dml, dml.graphs, dml.onnx, dml.onnxruntime], ids=lambda module: module.__name__)
 def test_a_module_names_the_same_things_to_everybody(module):
     """To type checkers, at first use, and in __all__: of each name the same module."""
     checked, listed = {}, set()
@@ -49,7 +49,8 @@ def test_a_module_names_the_same_things_to_everybody(module):
             assert ast.unparse(node.test) == "TYPE_CHECKING"
             checked |= {alias.name: imported.module for imported in node.body for alias in imported.names}
             listed |= {alias.name for imported in node.body for alias in imported.names if alias.asname is None}
-    assert checked == module._LAZY | dict.fromkeys(getattr(module, "_MODULES", ()), module.__name__)
+    taken = {name: source for source, names in module._NAMES.items() for name in names.split()}
+    assert checked == taken | dict.fromkeys(getattr(module, "_MODULES", ()), module.__name__)
     assert module.__all__ == sorted(listed)  # the others are named `x as x`: exported, but not listed
     assert [name for name in dir(module) if name in module.__all__] == module.__all__
     for name, source in checked.items():

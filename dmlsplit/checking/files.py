@@ -26,6 +26,7 @@ from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.input_files import refuse_single_path
 from dmlsplit.system.printable import shortened
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
+from dmlsplit.verdicts.validation import faults
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -181,8 +182,8 @@ def _completed(result: Result, entry: Entry, target: Target, question: Question)
         return result
     if entry.graph is not None:
         return result._replace(fix=result.report.cure or None)
-    if entry.descriptor is None or result.report.ok:
-        return result
+    if entry.descriptor is None or result.report.ok or faults(entry.descriptor):
+        return result  # no rewriting removes faults, and searching for one imports much
     from dmlsplit.legalize import in_words
     from dmlsplit.legalize.search import legalized
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import glob
 import itertools
 import math
 import os
@@ -306,18 +305,20 @@ def expanded(files: Collection[str]) -> list[str]:
     refuse_closed_input(files)
     found: list[str] = []
     for file in files:
-        matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(set(_matching(file)))
+        matches = [] if os.path.lexists(file) else sorted(set(_matching(file)))
         found += matches or [file]
     return found
 
 
-_ANY_DEPTH: Final = re.compile(r"(?:^|(?<=[{0}]))\*\*(?:[{0}]|$)".format(re.escape(os.sep + (os.altsep or ""))))
+_ANY_DEPTH: Final = r"(?:^|(?<=[{0}]))\*\*(?:[{0}]|$)".format(re.escape(os.sep + (os.altsep or "")))
 
 
 def _matching(pattern: str) -> Iterator[str]:
     """Yields the names that match a pattern, as glob.glob does, except that ** does not follow links, which may form
     cycles."""
-    deep = _ANY_DEPTH.search(pattern)
+    import glob  # most files are named
+
+    deep = re.search(_ANY_DEPTH, pattern)
     if deep is None:
         yield from glob.glob(pattern)
         return

@@ -98,7 +98,7 @@ class OtherNode:
     diagnostic: Diagnostic
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelNodes:
     """The nodes that a front end found in a model, in its order."""
 

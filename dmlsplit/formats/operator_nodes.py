@@ -44,7 +44,7 @@ def _packed(
     return kind.from_lengths(BufferTensorDesc(data_type, sizes), axis, lengths)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class OperatorNode(Generic[DescT]):
     """A node with the report of its framework's rules.
 

@@ -15,7 +15,7 @@ from dmlsplit.verdicts.model_placements import SessionAnswer
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inputs:
     """Facts about a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integer tensors) at
     the first Run, and `free_dimensions`, ONNX Runtime's overrides of symbols at session creation."""
@@ -77,7 +77,7 @@ class NodeKey:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InSession:
     """A node of a model, and the model's sessions."""
 

@@ -46,14 +46,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "graphs.descriptors": "GraphDesc GraphNode InputGraphEdgeDesc IntermediateGraphEdgeDesc OutputGraphEdgeDesc",
-    "graphs.examples": "EXAMPLES",
-    "graphs.validation": "GraphReport evaluate_graph",
+    "dmlsplit.graphs.descriptors": "GraphDesc GraphNode InputGraphEdgeDesc IntermediateGraphEdgeDesc"
+    " OutputGraphEdgeDesc",
+    "dmlsplit.graphs.examples": "EXAMPLES",
+    "dmlsplit.graphs.validation": "GraphReport evaluate_graph",
 }
-_LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
-
-__getattr__ = lazy(__name__, _LAZY)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -23,7 +23,7 @@ _MOST_OPTIONAL: Final = 16
 """The most tensors of an operator that may be absent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Edge:
     """An edge; its fields are in the order of the struct's members."""
 

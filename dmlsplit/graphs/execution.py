@@ -84,7 +84,7 @@ def _undoes(dispatch: Dispatch, fault: WrongOutput) -> bool:
     return dispatch.name == "ABS" or squares
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Write:
     time: int
     dispatch: Dispatch
@@ -135,7 +135,7 @@ class _Shelf:
                 yield write
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Memory:
     """The writes so far, by buffer and length."""
 

@@ -40,7 +40,7 @@ class Family(enum.Enum):
         return self in (Family.ACTIVATION, Family.UNARY, Family.BINARY, Family.IDENTITY)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OperatorInfo:
     """One row of the table: the name without DML_OPERATOR_, and the DML_OPERATOR_TYPE."""
 

@@ -103,7 +103,7 @@ def _packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return packed_strides(sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Wrong:
     """A dispatch that computes something other than its node does: the fault, and the difference."""
 
@@ -115,7 +115,7 @@ class Wrong:
     """In each output all elements except those at the first index are wrong."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Tensor:
     """A tensor of the graph during compilation; the passes settle its place step by step."""
 
@@ -200,7 +200,7 @@ class Tensor:
         return BufferView(buffer, offset, self.sizes, _steps(self.strides, self.element_bytes), self.element_bytes)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Operand:
     """An input of a node: a tensor, or a view of it."""
 
@@ -219,7 +219,7 @@ class Operand:
         self.sizes = self.sizes or self.tensor.sizes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Part:
     """A part of a Split in whose place the Split's whole input is joined."""
 
@@ -231,7 +231,7 @@ class Part:
     """True if the part begins where the whole begins."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """A node of the graph, or an inserted copy (`number` None)."""
 
@@ -330,7 +330,7 @@ class BufferView:
         return (self.buffer, self.offset, self.steps) == (other.buffer, other.offset, other.steps)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Dispatch:
     """One shader: the tensors and regions that it reads, and the region that it writes. `node` is None for an inserted
     copy."""
@@ -373,7 +373,7 @@ class Dispatch:
         return region.offset if self.binding is None else self.binding
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StandIn:
     """The whole input of a Split that was joined in place of a part."""
 
@@ -386,7 +386,7 @@ class StandIn:
     part: Part
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CompiledGraph:
     """The dispatches that a graph compiles to, and the tensors in its outputs' buffers."""
 

@@ -37,7 +37,7 @@ def overlap(one: BufferView, other: BufferView) -> bool:
     return _runs_meet(first, second)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Rows:
     """A region as runs of `run` contiguous bytes, the first at byte `offset` of the buffer; `outer` has the (count,
     step in bytes) of each dimension around a run."""

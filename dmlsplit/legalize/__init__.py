@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "movable_types"]
 
 
-_LAZY = {
-    "BufferKind": "dmlsplit.legalize.regions",
-    "Legalization": "dmlsplit.legalize.result",
-    "Region": "dmlsplit.legalize.regions",
-    "movable_types": "dmlsplit.legalize._build",
+_NAMES = {
+    "dmlsplit.legalize._build": "movable_types",
+    "dmlsplit.legalize.regions": "BufferKind Region",
+    "dmlsplit.legalize.result": "Legalization",
 }
 
-__getattr__ = lazy(__name__, _LAZY)
+__getattr__, __dir__ = lazy(__name__, _NAMES)
 
 
 def legalize(

@@ -83,7 +83,7 @@ def convert(
         _put(each, made, taken, original, documentation)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Asked:
     """A graph or function to convert from opset `own`, with the constants of the graphs around it, by name."""
 

@@ -35,7 +35,7 @@ Options: TypeAlias = Callable[[FaultKind, str], Sequence[tuple[Cure, range]]]
 """Returns the cures of a fault that a DirectML version has, in the order in which they are tried."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Cured(Step):
     """A model whose graphs are right if `refusals` is empty; `unknown` lists the nodes whose graphs are not known."""
 

@@ -306,7 +306,7 @@ class JudgedModel:
         return self.changed(model)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Step:
     """A model after a step of mending, or several, judged again; and the changes."""
 

@@ -21,7 +21,7 @@ from dmlsplit.models.reading import Reader
 from dmlsplit.models.scope import Scope
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Site:
     """One Split or Concat at one call of the functions around it; `index` is its index in its graph."""
 

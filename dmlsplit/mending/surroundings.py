@@ -22,7 +22,7 @@ from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.cures import Around
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Surroundings(Around[str]):
     """The graph around a fault: its scopes at each call, and its Splits and Concats by index, at each call."""
 

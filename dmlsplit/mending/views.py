@@ -20,7 +20,7 @@ MOST_RANK = 8
 """The highest rank of a tensor in ONNX Runtime's DirectML execution provider, for any operator."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class View:
     """A node, and the answer of the target's runtime.
 

@@ -33,7 +33,7 @@ class Doubt(enum.Enum):
     __hash__ = object.__hash__  # Enum's own hash runs in Python, and each node's doubts are read often
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
     """A tensor. `producer` is the node that computes it, None for an input or initializer; `readers` are the nodes that
     read it.
@@ -68,7 +68,7 @@ class Value:
         return self.known if self.typed is None else self.typed.known_type
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """An operator. `op_type` is "" for a domain other than the default one."""
 

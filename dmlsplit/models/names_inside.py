@@ -11,7 +11,7 @@ from dmlsplit.formats.onnx.protobuf import has_graphs, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NamesInside:
     """The names in the graphs of one node, including former ones: replaced or folded tensors leave their names
     behind."""

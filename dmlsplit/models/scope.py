@@ -38,7 +38,7 @@ MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
 MAX_PATH: Final = Limit.ONNX_PATH.most
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Origin:
     """The model, or the function, that a graph belongs to."""
 

@@ -12,7 +12,7 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.names_inside import NamesInside
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TakenBranches:
     """The branches by number. `places` number the nodes of the graphs that had such Ifs, by their first outputs, in the
     order in which ONNX Runtime visits each graph before it takes a branch."""

@@ -64,20 +64,14 @@ __all__ = [
 ]
 
 _NAMES = {
-    "onnxruntime.answers": "NodeOnRuntime",
-    "onnxruntime.explaining": "Explanation Fate FusedPart NodeState Placement Step explain",
-    "onnxruntime.facts": "FirstRun LengthsFrom RuntimeFacts",
-    "onnxruntime.prediction": "on_onnxruntime session",
-    "onnxruntime.reports": "RuntimeReport",
-    "targets.runtime_versions": "NEWEST Runtime find_runtime runtime_of_release runtimes",
-    "targets.session_options": "SessionOptions",
-    "verdicts.model_placements": "Failed FusedSize GraphOutcome SessionAnswer NodePlacement Provider Why",
-    "verdicts.runtime_answers": "CompileCall Outcome RuntimeAnswer",
+    "dmlsplit.onnxruntime.answers": "NodeOnRuntime",
+    "dmlsplit.onnxruntime.explaining": "Explanation Fate FusedPart NodeState Placement Step explain",
+    "dmlsplit.onnxruntime.facts": "FirstRun LengthsFrom RuntimeFacts",
+    "dmlsplit.onnxruntime.prediction": "on_onnxruntime session",
+    "dmlsplit.onnxruntime.reports": "RuntimeReport",
+    "dmlsplit.targets.runtime_versions": "NEWEST Runtime find_runtime runtime_of_release runtimes",
+    "dmlsplit.targets.session_options": "SessionOptions",
+    "dmlsplit.verdicts.model_placements": "Failed FusedSize GraphOutcome SessionAnswer NodePlacement Provider Why",
+    "dmlsplit.verdicts.runtime_answers": "CompileCall Outcome RuntimeAnswer",
 }
-_LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
-
-__getattr__ = lazy(__name__, _LAZY)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -24,7 +24,7 @@ _BRANCHES = ("else_branch", "then_branch")
 """The attributes of an If, indexed by its condition."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Taken:
     """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of the
     graphs in branches that are never taken, `names` the names in use."""

@@ -40,7 +40,7 @@ _MOMENTS: Final = {
 """Maps a rule to the moment of its failure."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Place:
     """The place of a node: its graph, its fused graph (None if it is not fused), and its index in the fused graph, or
     else in the graph.
@@ -101,7 +101,7 @@ class Place:
         return replace(answer, operators=answer.operators[:count], hresults=answer.hresults[:count], compile=compiled)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Failure:
     """An event that ends session creation."""
 

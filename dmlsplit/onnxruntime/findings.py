@@ -42,7 +42,7 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 _UNKNOWN: Final = "graph/unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GraphFinding:
     """One fault of a model's graph, as a value; `diagnostic` describes it in words.
 

@@ -23,7 +23,7 @@ from dmlsplit.onnxruntime.operators import EXPANDED, Types, asked
 from dmlsplit.targets.runtime_versions import Runtime
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FunctionInlining:
     """Replaces nodes with the nodes of their functions for a session of `runtime`."""
 

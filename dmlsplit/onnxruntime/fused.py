@@ -19,7 +19,7 @@ Tensor: TypeAlias = tuple[int, int]
 """Output k of a node of a fused graph: (node, k); (-1, k) is input k of the graph."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class FusedGraph:
     """One graph for CompileGraph.
 
@@ -126,7 +126,7 @@ class FusedGraph:
         return (*before, *self.readers_of(node))
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Part:
     """The nodes that ONNX Runtime fuses into one graph, in its order.
 
@@ -167,7 +167,7 @@ class Part:
         return self.complete and self.sized
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SessionGraphs:
     """The fused parts of one graph of a model."""
 

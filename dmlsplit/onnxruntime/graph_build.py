@@ -220,7 +220,7 @@ def _are_sized(graph: SessionGraph, nodes: Sequence[Node]) -> bool:
     return all(0 <= dim < 2**32 for shape in shapes for dim in shape or () if isinstance(dim, int))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Row:
     """Builds one DirectML operator."""
 

@@ -54,7 +54,7 @@ class GraphFault:
         return self.fault.index
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class JudgedGraph:
     """The judgement of one graph. `compiles` is None if it is unknown; `unknown` is the reason why outputs are."""
 

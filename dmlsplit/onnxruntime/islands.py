@@ -27,7 +27,7 @@ _CAST_TO: Final = ("float", "float16", "int32", "int64")
 """The types to which a node may be cast; the first one with a kernel is used."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Island:
     """Nodes on the CPU that read one another, between nodes on DirectML.
 

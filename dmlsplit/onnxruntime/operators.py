@@ -72,7 +72,7 @@ Types: TypeAlias = tuple[str | None, ...]
 Attributes: TypeAlias = Mapping[str, object]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operator:
     """An operator at one schema version, and the answers of one version of ONNX Runtime about it."""
 

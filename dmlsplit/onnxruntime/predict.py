@@ -58,7 +58,7 @@ class _Stop(Exception):
         self.answer = answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Placement:
     """The placement of a node, judged by its own facts.
 
@@ -115,7 +115,7 @@ def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions 
         return Placement(answer=stop.answer)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Predictor:
     """Follows one node through session creation."""
 

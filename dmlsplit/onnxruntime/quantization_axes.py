@@ -26,7 +26,7 @@ _EXACT: Final = frozenset({"INT8", "UINT8"})
 """The types on DirectML whose differences FLOAT represents exactly."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OffAxis:
     """A quantization on DirectML whose kernel assumes another axis for its scales."""
 

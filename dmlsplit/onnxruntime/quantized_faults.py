@@ -83,7 +83,7 @@ class QuantizedCure(enum.Enum):
     MAX_BEHIND = "insert Max(t, t) after the node, which is then computed in floating point"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class QuantizedFault:
     """A node of the model that is replaced with an operator for quantized elements that makes session creation fail."""
 

@@ -23,7 +23,7 @@ _LIMITED_IN_GRAPHS: Final = frozenset({"Resize", "Trilu"})
 """Operators whose kernels are created for any rank outside fused graphs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BeyondRank:
     """A node of a graph with a tensor of more dimensions than its kernel accepts."""
 

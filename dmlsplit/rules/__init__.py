@@ -22,22 +22,23 @@ from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.rules import crash
 from dmlsplit.rules._model import (
-    BindingRule,
     DescriptorRule,
     Finding,
     Findings,
-    NodeRule,
     Notice,
     OperatorCheck,
     OperatorRule,
     Rule,
     TensorRule,
 )
-from dmlsplit.rules._views import Aspect, BindingSlot, BindingView, BufferRange, OperatorView, SlotKind, TensorView
+from dmlsplit.rules._views import Aspect, OperatorView, TensorView
+from dmlsplit.system.lazy import lazy
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.conditions import Condition
+    from dmlsplit.rules._bindings import BindingRule, BindingSlot, BindingView, BufferRange, SlotKind
     from dmlsplit.rules._facts import NodeFacts
+    from dmlsplit.rules._nodes import NodeRule
 
 __all__ = [
     "CRASH_RULES",
@@ -67,6 +68,12 @@ __all__ = [
     "reads_past_an_array",
     "valid_where",
 ]
+
+_NAMES: Final = {
+    "dmlsplit.rules._bindings": "BindingRule BindingSlot BindingView BufferRange SlotKind",
+    "dmlsplit.rules._nodes": "NodeRule",
+}
+__getattr__, __dir__ = lazy(__name__, _NAMES)  # operators alone need neither
 
 REDIRECTS: Final[Mapping[str, str]] = {"graph/neighbour-rank": "operator/dimension-count-not-supported"}
 """Maps a renamed rule's old id to its new id."""
@@ -147,6 +154,8 @@ reads_past_an_array: Final = crash.reads_past_an_array
 @cache
 def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
     """Returns the rules that check nodes whose facts are of the class `facts`, in the order of their definitions."""
+    from dmlsplit.rules._nodes import NodeRule
+
     return tuple(
         [rule for rule in _scope(facts.scope).values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)]
     )

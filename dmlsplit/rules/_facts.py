@@ -11,7 +11,8 @@ from dmlsplit.descriptors.conditions import THE_AXIS, Condition, Expression, Val
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.descriptors.location import Location
-from dmlsplit.rules._model import Finding, Findings, NodeRule, findings_of
+from dmlsplit.rules._model import Finding, Findings, findings_of
+from dmlsplit.rules._nodes import NodeRule
 from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
@@ -30,7 +31,7 @@ def misdeclared(n: Any, outputs: str, words: str) -> Findings:
             yield Finding((outputs, i), words.format(**said), said["shape"], said["declared"])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeFacts(ABC):
     """A front end's facts about one node; only plain values, so that checks need no framework."""
 

@@ -6,16 +6,15 @@
 
 The function's name is then bound to the rule. The decorator operator_rules declares a rule about Split and the
 corresponding rule about Join. A Notice is a rule without a check: the code that finds the fault reports it. The
-registry (dmlsplit.rules) contains every rule that is a name in one of its modules.
+registry (dmlsplit.rules) contains every rule that is a name in one of its modules. The kinds that most commands need
+are here; those about bindings are in _bindings.py, those about a framework's nodes in _nodes.py.
 """
 
 from __future__ import annotations
 
-import enum
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Severity, Value
@@ -23,10 +22,7 @@ from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataTyp
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location, Step
 from dmlsplit.rules._sources import JOIN_DESC, SPLIT_DESC, Source
-from dmlsplit.rules._views import BindingView, OperatorView, TensorView
-
-if TYPE_CHECKING:
-    from dmlsplit.descriptors.conditions import Condition
+from dmlsplit.rules._views import OperatorView, TensorView
 
 
 class Finding(NamedTuple):
@@ -49,24 +45,10 @@ class Finding(NamedTuple):
         return inside if self.tensor is None else self.tensor.steps + inside
 
 
-class Fact(enum.Enum):
-    """A part of a node that a check requires to be sound, or finds faulty."""
-
-    FORM = "which inputs and attributes are given"
-    TYPE = "the element type"
-    SHAPE = "the shape"
-    AXIS = "the axis"
-    LENGTHS = "the lengths that are given: values, type and rank"
-    COUNT = "the number of outputs"
-
-
 Findings: TypeAlias = Iterator[Finding]
 Aspects: TypeAlias = Set[Any]
 """Aspects of a descriptor, or Facts about a framework's node."""
-F = TypeVar("F")
 NONE: Final[Aspects] = frozenset()
-
-_ID: Final = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +63,6 @@ class Rule:
     basis: Basis = Basis.DOCUMENTED
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id):
-            raise ValueError(f"malformed rule id {self.id!r}")
         if not self.sources:
             raise ValueError(f"rule {self.id} has no source")
 
@@ -129,25 +109,22 @@ class Notice(Rule):
     outcome: str = ""
 
 
-def _always(facts: Any) -> Iterable[Condition]:
-    return ()
-
-
 def _missing(*view: Any) -> Any:
     raise AssertionError("a rule without its check, or its examples")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Checked(Rule):
+class CheckedRule(Rule):
     """`needs`: aspects that must be sound; the check is skipped if one is absent or faulty. `spoils`: aspects that a
     finding marks as faulty."""
 
     needs: Aspects = NONE
     spoils: Aspects = NONE
+    check: Callable[..., Findings] = _missing
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DescriptorRule(_Checked):
+class DescriptorRule(CheckedRule):
     """A rule about descriptors, with a pair of them, one on each side of its boundary."""
 
     bad: Callable[[], OperatorDesc] = _missing
@@ -167,11 +144,10 @@ class DescriptorRule(_Checked):
         return {"feature_level": str(by)} if isinstance(by, FeatureLevel) else {"directml": by}
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorRule(DescriptorRule):
     """A rule about a single tensor."""
 
-    check: Callable[[TensorView], Findings] = _missing
+    __slots__ = ()
 
     def __call__(self, check: Callable[[TensorView], Findings]) -> TensorRule:
         return replace(self, check=check)
@@ -189,41 +165,9 @@ class OperatorRule(DescriptorRule):
     needs_of_whole: Aspects = NONE
     needs_of_parts: Aspects = NONE
     needs_all_parts: bool = False
-    check: Callable[[OperatorView, Sequence[TensorView]], Findings] = _missing
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BindingRule(_Checked):
-    """A rule about one DML_BINDING_DESC. `outcome`: the consequence of a violation."""
-
-    outcome: str = "the device is removed"
-    check: Callable[[BindingView], Findings] = _missing
-
-    def __call__(self, check: Callable[[BindingView], Findings]) -> BindingRule:
-        return replace(self, check=check)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NodeRule(_Checked, Generic[F]):
-    """A framework's own rule about a node, with a pair of nodes, one on each side of its boundary. By default its check
-    needs the FORM.
-
-    `runtimes`: the observed behaviour of runtimes if the check finds a fault; reported as node/runtime-differs.
-    `where`: the conditions on open sizes under which the check finds nothing; none if sizes do not matter.
-    """
-
-    needs: Aspects = frozenset({Fact.FORM})
-    bad: F = field(kw_only=True)
-    good: F = field(kw_only=True)
-    runtimes: str = ""
-    where: Callable[[F], Iterable[Condition]] = _always
-    check: Callable[[F], Findings] = _missing
-
-    def __call__(self, check: Callable[[F], Findings]) -> NodeRule[F]:
-        return replace(self, check=check)
-
-
-R = TypeVar("R", bound=BindingRule | NodeRule[Any])
+R = TypeVar("R", bound=CheckedRule)
 
 
 def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Finding]]]:

@@ -7,9 +7,10 @@ from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.enums import BindingType
-from dmlsplit.rules._model import BindingRule, Finding, Findings, Notice
+from dmlsplit.rules._bindings import BindingRule, BindingView, SlotKind
+from dmlsplit.rules._model import Finding, Findings, Notice
 from dmlsplit.rules._sources import BIND_INPUTS, BIND_OUTPUTS, BINDING, BUFFER_BINDING, OBSERVED_DEVICE, OURS
-from dmlsplit.rules._views import Aspect, BindingView, SlotKind
+from dmlsplit.rules._views import Aspect
 
 REMOVES: Final = "the device is removed"
 CRASHES: Final = "the process crashes"

@@ -14,7 +14,7 @@ from dmlsplit.rules._sources import Source
 from dmlsplit.rules.onnxruntime import HELPER, KERNELS, OBSERVED, PARTITIONER, PREFERENCE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelText:
     """A model: its graph in onnx's text form, and its opset."""
 

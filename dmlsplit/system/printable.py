@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_COMMAND: Final = re.compile(r"((?:^|\r)(?:\s|\x1b\[[0-9;]*m)*):(?=:)", re.MULTILINE)
+# Compiled on first use.
+_COMMAND: Final = r"(?m)((?:^|\r)(?:\s|\x1b\[[0-9;]*m)*):(?=:)"
 """`::error ...` after any white space: a command to GitHub's runner."""
-_MARKED: Final = re.compile(r"#(?=#\w*\[)")
+_MARKED: Final = r"#(?=#\w*\[)"
 """`##[error]`, `##vso[...]`, `##teamcity[...]`: commands to servers anywhere in a line."""
 
 
@@ -36,5 +37,5 @@ def inert(text: str, *, colons_meant: bool = False) -> str:
     Uses JSON's escapes, so that JSON text keeps its meaning.
     """
     if "##" in text:
-        text = _MARKED.sub(r"\\u0023", text)
-    return text if colons_meant or "::" not in text else _COMMAND.sub(r"\1\\u003a", text)
+        text = re.sub(_MARKED, r"\\u0023", text)
+    return text if colons_meant or "::" not in text else re.sub(_COMMAND, r"\1\\u003a", text)

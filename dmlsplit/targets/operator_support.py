@@ -28,7 +28,7 @@ DOCUMENTED: Final = "documented"
 _SPLIT_AND_JOIN: Final = {"SPLIT": OperatorType.SPLIT, "JOIN": OperatorType.JOIN}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class OperatorSupport:
     """The support that a target has for an operator: it accepts whatever one of `facts` accepts, nothing if there are
     none.

@@ -13,7 +13,8 @@ from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.system.printable import shortened
 from dmlsplit.targets.releases import LINUX, WINDOWS, Release, SizeArithmetic, directml_versions, releases
 
-_NAME: Final = re.compile(r"(?:(?P<package>[a-z].*?)-)?(?P<version>\d.*?)(?:-(?P<platform>linux|windows))?")
+_NAME: Final = r"(?:(?P<package>[a-z].*?)-)?(?P<version>\d.*?)(?:-(?P<platform>linux|windows))?"
+"""Compiled on first use."""
 
 
 class _Shipment(NamedTuple):
@@ -54,7 +55,7 @@ def find_release(name: str | Release) -> Release:
 @lru_cache(maxsize=256)
 def _release_named(name: str) -> Release:
     text = "-".join(name.lower().split())
-    match = _NAME.fullmatch(text)
+    match = re.fullmatch(_NAME, text)
     if match is None:
         raise _unknown(name, [_shipments()["", WINDOWS][-1]])
     package, version = match["package"] or "", match["version"]
@@ -105,7 +106,7 @@ def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
     found: dict[tuple[str, str], list[_Shipment]] = {}
     for release in releases():
         for shipped in (release.directml, *release.packages):
-            match = _NAME.fullmatch(shipped)
+            match = re.fullmatch(_NAME, shipped)
             assert match is not None, shipped
             package, version = match["package"] or "", match["version"]
             first, _, last = version.partition("..")

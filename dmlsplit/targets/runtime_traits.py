@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Quantized:
     """How nodes between DequantizeLinears and QuantizeLinears are fused. Versions that behave alike share one
     object."""
@@ -31,7 +31,7 @@ class Quantized:
     """True if the scale of a Conv's bias must be the product of the other scales, within one per cent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RuntimeTraits:
     """Behaviour in which versions of ONNX Runtime differ."""
 

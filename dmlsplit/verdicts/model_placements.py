@@ -69,7 +69,7 @@ class NodePlacement:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeOperators:
     """The DirectML operators that a node's kernel submits, in order; empty if they are not known, and `why` says
     why."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pkgutil
+import re
 import runpy
 import sys
 from importlib import import_module
@@ -21,6 +22,7 @@ PACKAGE = Path(dml.__file__).parent
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
 def test_every_rule_is_complete(rule):
+    assert re.fullmatch("[a-z]+/[a-z0-9]+(-[a-z0-9]+)*", rule.id)
     assert rule.summary.endswith(".")
     assert rule.explanation.endswith(".")
     assert rule.sources

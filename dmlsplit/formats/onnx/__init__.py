@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["legalize", "read", "read_model"]
 
-_LAZY = {
-    "legalize": "dmlsplit.mending",
-    "read": "dmlsplit.onnxruntime.model_nodes",
-    "read_model": "dmlsplit.onnxruntime.model_nodes",
+_NAMES = {
+    "dmlsplit.mending": "legalize",
+    "dmlsplit.onnxruntime.model_nodes": "read read_model",
 }
 
-__getattr__ = lazy(__name__, _LAZY)
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -8,7 +8,8 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
-from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import Finding, Findings
+from dmlsplit.rules._nodes import Fact, NodeRule
 from dmlsplit.rules._sources import ONNX_CONCAT, ONNX_CONCAT_CHANGES, ONNX_CONCAT_SHAPES, ONNX_IR
 from dmlsplit.rules.onnx.concat_facts import DATA_TYPES, OnnxConcat
 

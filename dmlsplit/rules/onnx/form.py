@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
-from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import Finding, Findings
+from dmlsplit.rules._nodes import Fact, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
 from dmlsplit.rules.onnx.split_facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, OnnxSplit
 

@@ -9,7 +9,8 @@ from dmlsplit.descriptors.conditions import Condition, is_one, total
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.dims import Dim, shape_text
 from dmlsplit.rules._facts import misdeclared, outputs_fit
-from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import Finding, Findings
+from dmlsplit.rules._nodes import Fact, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
 from dmlsplit.rules.onnx.form import COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.split_facts import OnnxSplit

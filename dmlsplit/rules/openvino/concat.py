@@ -11,7 +11,8 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.rules._concat import declared_fits, ranks_differ, sizes_alike, sizes_differ, types_differ
-from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import NONE, Finding, Findings
+from dmlsplit.rules._nodes import Fact, NodeRule
 from dmlsplit.rules._sources import OBSERVED_OPENVINO, OPENVINO_CONCAT, OPENVINO_ELEMENT_TYPE
 from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
 from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, ELEMENT_TYPES

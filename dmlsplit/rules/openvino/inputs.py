@@ -7,7 +7,8 @@ from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.dims import compatible, shape_text
-from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import NONE, Finding, Findings
+from dmlsplit.rules._nodes import Fact, NodeRule
 from dmlsplit.rules._sources import (
     OBSERVED_OPENVINO,
     OPENVINO_ELEMENT_TYPE,

@@ -9,7 +9,8 @@ from dmlsplit.descriptors.conditions import Condition, is_one
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.dims import dim_text, shape_text
 from dmlsplit.rules._facts import misdeclared, outputs_fit
-from dmlsplit.rules._model import NONE, Fact, Finding, Findings, NodeRule
+from dmlsplit.rules._model import NONE, Finding, Findings
+from dmlsplit.rules._nodes import Fact, NodeRule
 from dmlsplit.rules._sources import OBSERVED_OPENVINO, OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT, OURS
 from dmlsplit.rules.openvino.inputs import LENGTHS, REST, SPLIT, not_integer
 from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, INTEGER_TYPES, OpenVinoSplit

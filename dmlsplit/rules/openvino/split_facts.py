@@ -9,7 +9,7 @@ from typing import Final
 from dmlsplit.descriptors.conditions import Expression, Values, expressions, quotient, total, value_of
 from dmlsplit.descriptors.dims import Bounds, Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import NodeFacts
-from dmlsplit.rules._model import Fact
+from dmlsplit.rules._nodes import Fact
 
 INTEGER_TYPES: Final = ("i4", "i8", "i16", "i32", "i64", "u1", "u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64")
 ELEMENT_TYPES: Final = (
