@@ -43,6 +43,8 @@ _SHAPED_AS: Final = {
     "FusedConv": "Conv",
 }
 """Operators of com.microsoft, each with the ONNX operator whose first output has the same shape."""
+_UNREAD_LENGTHS: Final = {"OneHot": 1}
+"""The inputs whose elements inference does not read, by operators whose sizes are otherwise known."""
 _OF_SEQUENCES: Final = frozenset({"SequenceAt", "ConcatFromSequence"})
 _LIKE_INPUT: Final = -1
 """A marker for the element type of a node's first input."""
@@ -172,6 +174,11 @@ class SessionModel:
                 kinds = _element_types(self.inference.infer_shapes(model).graph)
         taken = cache(lambda: Names.of(model.graph))
         for node in lost:
+            unread = _UNREAD_LENGTHS.get(node.op_type, len(node.input))
+            if unread < len(node.input):
+                self.lost.update(node.output)
+                node.input[unread] = taken().fresh(f"{node.input[unread]}/unknown")
+                continue
             is_taken = node.op_type in _OF_SEQUENCES
             kind = kinds.get(node.output[0]) if is_taken else _kind_of_result(node.op_type, opset)
             if kind is None:

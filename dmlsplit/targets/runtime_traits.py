@@ -38,7 +38,7 @@ class RuntimeTraits:
     constants_are_nodes: bool = False
     """True if small constants of a fused graph become nodes of their own."""
     uninferred: frozenset[str] = frozenset()
-    """Operators whose outputs have no known sizes before the model runs."""
+    """Operators whose outputs have no known sizes, or not all of them, before the model runs."""
     reads_overloads: bool = False
     """True if functions of the same name are distinguished by their overload."""
     keeps_sizes_of_others: bool = False
@@ -128,17 +128,22 @@ _QUANTIZED_1_30: Final = replace(
 
 _1_18: Final = RuntimeTraits(
     constants_are_nodes=True,
-    uninferred=_COMPARISONS | {"Einsum"},
+    uninferred=_COMPARISONS | {"Einsum", "OneHot"},
     removes_clips=True,
     merges_shapes=True,
     quantized=_QUANTIZED_1_18,
 )
 _1_19: Final = replace(_1_18, removes_clips=False, merges_shapes=False, quantized=_QUANTIZED_1_19)
 _1_20: Final = replace(
-    _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, quantized=_QUANTIZED_1_20
+    _1_19,
+    uninferred=_COMPARISONS | {"OneHot"},
+    fuses_first=True,
+    ifs_read_sequences=True,
+    quantized=_QUANTIZED_1_20,
 )
 _1_21: Final = replace(
     _1_20,
+    uninferred=_COMPARISONS,
     reshapes_products=True,
     keeps_attentions=True,
     merges_reshapes=True,

@@ -446,3 +446,12 @@ def test_blocks_that_do_not_divide_a_tensor(sizes, op_type, created):
     """The CPU takes them. Where a size is open the kernel is made at the first Run. Observed with 1.18.0 to 1.30.0."""
     found = placed(f"(float[{sizes}] x) => (float[?,?,?,?] y) {{ y = {op_type}<blocksize = 2>(x) }}")
     assert found.created is created
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.18.0", "DML"), ("1.20.1", "DML"), ("1.22.0", "folded")])
+@pytest.mark.parametrize("rank", ["", "[1]"])
+def test_a_constant_depth_that_old_versions_do_not_infer_with(version, expected, rank):
+    """Observed with these versions, 1.19.2, and 1.23.2 to 1.30.0."""
+    text = f"<int64{rank} d = {{4}}, float[2] v = {{0, 1}}> {{ a = OneHot(x, d, v) s = Shape(a) }}"
+    found = placed(f"(int64[2,3] x) => (int64[3] s) {text}", version)
+    assert where(found) == {"a": expected, "s": expected}
