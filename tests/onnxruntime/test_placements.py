@@ -440,10 +440,14 @@ def test_shapes_of_a_copy_of_a_dequantization_and_of_a_tensor_with_the_sizes_of_
         ("1,6,4,5", "SpaceToDepth", False),
         ("1,5,4,6", "SpaceToDepth", True),
         ("N,6,4,5", "SpaceToDepth", True),
+        ("1,6,1,1", "SpaceToDepth", True),
+        ("1,6,1,5", "SpaceToDepth", True),
+        ("1,3,4,4", "DepthToSpace", True),
     ],
 )
 def test_blocks_that_do_not_divide_a_tensor(sizes, op_type, created):
-    """The CPU takes them. Where a size is open the kernel is made at the first Run. Observed with 1.18.0 to 1.30.0."""
+    """The CPU takes them. Where a size is open the kernel is made at the first Run; where none fits there is nothing to
+    compute. Observed with 1.18.0 to 1.30.0."""
     found = placed(f"(float[{sizes}] x) => (float[?,?,?,?] y) {{ y = {op_type}<blocksize = 2>(x) }}")
     assert found.created is created
 
