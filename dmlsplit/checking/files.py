@@ -71,25 +71,25 @@ def check_files(
     neither session creation nor the first Run fails; its report is a RuntimeReport, which has the `answer`. Unreadable
     input gives a report with the rule input/malformed, and reading continues. `shapes` and `dims` apply to models that
     have such tensors and symbols, and for ONNX Runtime to the first Run; `free_dimensions` are ONNX Runtime's overrides
-    at session creation. A model without operators has one report if something is or may be wrong with it. `assume`
-    names properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders of files that models
-    may refer to. `executor` is a concurrent.futures.Executor with which several files are read at once; a process pool
-    is faster than threads.
+    at session creation. A single model must have all of them. A model without operators has one report if something is
+    or may be wrong with it. `assume` names properties of the device (dmlsplit.targets.target.ASSUMPTIONS).
+    `allow_paths` are folders of files that models may refer to. `executor` is a concurrent.futures.Executor with which
+    several files are read at once; a process pool is faster than threads.
 
     `windows` and `windows_ml` name targets as in find_target.
 
     Raises ValueError for an unknown level, release, version or assumption, or for several targets at once; TypeError
     for a single path in place of several.
     """
-    from dmlsplit.checking.front_ends import Given
+    from dmlsplit.checking.front_ends import Given, given_for
 
     refuse_single_path(paths, "paths")
     refuse_single_path(allow_paths, "allow_paths")
     target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml, assume=assume)
     folders = tuple([os.fspath(path) for path in allow_paths])
-    given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))
-    question = Question((target,), given)
-    found = judge_files((os.fsdecode(path) for path in paths), question, executor)
+    given = Given(dict(shapes or {}), dict(dims or {}), folders, free_dimensions=dict(free_dimensions or {}))
+    files = [os.fsdecode(path) for path in paths]
+    found = judge_files(files, Question((target,), given_for(files, given)), executor)
     return (each.report for results in found for each in results if not isinstance(each, Note) or is_finding(each))
 
 

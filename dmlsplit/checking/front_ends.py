@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
@@ -58,6 +58,12 @@ class Given(NamedTuple):
     allow_paths: tuple[str, ...] = ()
     require_known_names: bool = True
     free_dimensions: Mapping[str, int] = {}
+
+
+def given_for(files: Iterable[str], given: Given) -> Given:
+    """Returns `given` for these files: a single model must have every tensor and symbol, while of several models each
+    takes those that it has."""
+    return given._replace(require_known_names=sum(map(is_model, files)) == 1)
 
 
 def is_model(file: str) -> bool:

@@ -12,7 +12,7 @@ import click
 
 from dmlsplit.checking.configuration import FAILING
 from dmlsplit.checking.files import judge_files
-from dmlsplit.checking.front_ends import Given, is_model
+from dmlsplit.checking.front_ends import Given, given_for
 from dmlsplit.checking.question import Question
 from dmlsplit.checking.results import NotRead, Result, Verdict
 from dmlsplit.cli import _configuration, _streams
@@ -267,7 +267,7 @@ class CheckOptions(NamedTuple):
 
 
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
-    given = given._replace(require_known_names=sum(map(is_model, names)) == 1)
+    given = given_for(names, given)
     keep = rule_filter(options.select, options.ignore)
     question = Question(
         targets,

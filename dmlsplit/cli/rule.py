@@ -41,29 +41,32 @@ TABLE_WIDTH: Final = 120
 
 @click.command()
 @click.argument("id", metavar="[ID]", required=False, shell_complete=complete_rule)
-@output_options("text", "json", json_help="json: an object, or one array of all rules.")
+@output_options("text", "json", json_help="json: an object, or one array of the listed rules.")
 def rule(id: str | None, format_: str) -> int:
-    """List the rules, or explain one: its reason, its sources, and a bad and a good descriptor or node.
+    """List the rules, all or of a scope, or explain one: its reason, its sources, and a bad and a good example.
 
     \b
     Examples:
       dmlsplit rule
+      dmlsplit rule split/
       dmlsplit rule split/axis-out-of-range
 
     \f
-    Prints the list for `id` None, else the page of that rule, and returns the exit status, 0. Raises UsageError if
-    there is no such rule.
+    Prints the list for `id` None or a scope (`split/`), else the page of that rule, and returns the exit status, 0.
+    Raises UsageError if there is no such rule or scope.
     """
-    found = None if id is None else RULES[known_rule_id(id)]
+    scope = id if id is not None and id.endswith("/") else ""
+    rules = [each for each in RULES.values() if each.id.startswith(scope)]
+    found = None if id is None or (scope and rules) else RULES[known_rule_id(id)]
     if format_ == "json":
-        answer = [_rule_json(r) for r in RULES.values()] if found is None else _rule_json(found)
+        answer = [_rule_json(r) for r in rules] if found is None else _rule_json(found)
         _streams.write(json.dumps(answer, indent=2) + "\n")
     elif _streams.person_reads(sys.stdout):
         from dmlsplit.report import terminal
 
         console = terminal.console(sys.stdout)
         if found is None:
-            _show_list(console)
+            _show_list(rules, console)
         else:
             for parts in _page(found, min(console.width, MAX_WIDTH), wrap_examples=True):
                 terminal.print_parts(console, parts)
@@ -71,19 +74,19 @@ def rule(id: str | None, format_: str) -> int:
         _streams.write("".join(f"{text.plain(parts)}\n" for parts in _page(found, WIDTH)))
     else:
         # One rule per line, whatever its width, because scripts read this.
-        _streams.write("".join(f"{r.id}  {r.severity}  {r.basis}  {r.summary}\n" for r in RULES.values()))
+        _streams.write("".join(f"{r.id}  {r.severity}  {r.basis}  {r.summary}\n" for r in rules))
     return 0
 
 
-def _show_list(console: Console) -> None:
-    """Prints all rules: as a table or, on a narrow terminal, as a heading and a summary for each."""
+def _show_list(rules: Sequence[Rule], console: Console) -> None:
+    """Prints rules: as a table or, on a narrow terminal, as a heading and a summary for each."""
     from dmlsplit.report import terminal
 
     if console.width >= TABLE_WIDTH:
-        rows = [(r.id, str(r.severity), str(r.basis), r.summary) for r in RULES.values()]
+        rows = [(r.id, str(r.severity), str(r.basis), r.summary) for r in rules]
         terminal.show_table(Table("", ("Rule", "Severity", "Basis", "Summary"), rows), console)
         return
-    for rule in RULES.values():
+    for rule in rules:
         for parts in (_heading(rule), *_filled(rule.summary, console.width, "  ")):
             terminal.print_parts(console, parts)
 

@@ -33,8 +33,10 @@ def loads(text: str | bytes) -> AnyDesc:
     """Parses one operator in JSON and returns its descriptor: a SplitOperatorDesc, a JoinOperatorDesc or, for any
     other operator, an AnyOperatorDesc.
 
-    Raises InputError, with line and column, if the text is malformed.
+    Raises InputError, with line and column, if the text is malformed; TypeError for anything but a string or bytes.
     """
+    if not isinstance(text, str | bytes | bytearray):
+        raise TypeError(f"JSON text is a string or bytes, not {type(text).__name__}")
     return read_any(JsonText(text)).descriptor
 
 

@@ -289,5 +289,5 @@ def _options(graph: onnx.GraphProto) -> str:
         sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
         advice.append(f"--shape {printable(name, 60)}:{printable(sizes)}")
         symbols.update({dim: None for dim in shape or () if isinstance(dim, str)})
-    advice += [f"--dim {printable(symbol, 60)}=?" for symbol in symbols]
+    advice += [f"--dim {printable(symbol, 60)}=NUMBER" for symbol in symbols]
     return " ".join(advice[:6]) + (" ..." if len(advice) > 6 else "")

@@ -135,7 +135,7 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
         return None
     shapes = [graph.shape(value.name) or () for value in graph.scope.graph.input if value.name in graph.inputs]
     symbols = dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, str))
-    advice = " ".join(f"--free-dimension {printable(name, 60)}=?" for name in list(symbols)[:_OPERATORS_SHOWN])
+    advice = " ".join(f"--free-dimension {printable(name, 60)}=NUMBER" for name in list(symbols)[:_OPERATORS_SHOWN])
     rule = whole_model.OPEN_SIZES
     nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
     message = (

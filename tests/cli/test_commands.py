@@ -112,6 +112,13 @@ class TestRule:
         assert err.startswith("dmlsplit: there is no rule '")
         assert err.removesuffix("\n").isprintable()
 
+    def test_lists_the_rules_of_a_scope(self, cli):
+        every = cli("rule")[1].splitlines()
+        assert cli("rule", "split/") == (0, "".join(f"{line}\n" for line in every if line.startswith("split/")), "")
+        listed = json.loads(cli("rule", "split/", "--format", "json")[1])
+        assert [each["id"] for each in listed] == [id for id in RULES if id.startswith("split/")]
+        assert cli("rule", "splits/")[0] == 2
+
 
 class TestPlan:
     def test_describes_the_compiled_plan(self, cli, tmp_path):

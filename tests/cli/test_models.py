@@ -111,7 +111,7 @@ def test_open_sizes_are_answered_for_all_of_them(cli, models):
         [diagnostic] = answer["diagnostics"]
         assert (answer["ok"], diagnostic["severity"]) == (True, "note")
         assert diagnostic["message"].startswith("rewritten (")
-        assert diagnostic["expected"] == "to pass it: --shape x:?,4 --dim n=?"
+        assert diagnostic["expected"] == "to pass it: --shape x:?,4 --dim n=NUMBER"
 
 
 def test_where_the_inputs_are_known_the_hint_names_the_tensor(cli, models):
@@ -139,7 +139,7 @@ def test_in_a_function_no_option_names_a_tensor(cli, models):
 
 def test_shapes_and_sizes(cli, models):
     unknown = cli("check", "open.onnx").out
-    assert "--dim n=?" in unknown
+    assert "--dim n=NUMBER" in unknown
     for given in (["--dim", "n=6"], ["--shape", "x:6,4"], ["--shape", "x:6,?"]):
         assert "[3, 3]" in cli("check", "open.onnx", *given).out
     status, _, err = cli("check", "open.onnx", "--dim", "m=6")
@@ -270,7 +270,7 @@ def test_legalize(cli, models):
     status, out, _ = cli("legalize", "open.onnx", "--feature-level", "1_0")
     assert (status, "'u' Split: rewritten (n at least 2, at most " in out) == (0, True)
     status, out, err = cli("legalize", "open.onnx", "--feature-level", "1_0", "-o", "open.json")
-    assert (status, "not rewritten without its sizes; to pass it: --shape x:?,4 --dim n=?" in out) == (1, True)
+    assert (status, "not rewritten without its sizes; to pass it: --shape x:?,4 --dim n=NUMBER" in out) == (1, True)
     assert "not written" in err
     assert not (models / "open.json").exists()
     status, out, _ = cli("legalize", "open.onnx", "--dim", "n=6", "--feature-level", "1_0")

@@ -51,3 +51,9 @@ def test_a_total_of_0_in_a_model_is_noted_of_every_tensor_of_every_operator():
             assert [(note.path, note.rule, note.expected) for note in entry.notes] == [
                 (f"{name}.TotalTensorSizeInBytes", "input/total-size-computed", total)
             ]
+
+
+@pytest.mark.parametrize("text", [None, 3, {}])
+def test_what_is_no_text_is_refused_by_its_type(text):
+    with pytest.raises(TypeError, match=f"JSON text is a string or bytes, not {type(text).__name__}"):
+        dml.loads(text)

@@ -171,7 +171,7 @@ def test_sizes_that_are_not_known_are_named_and_can_be_given():
     [join] = front_end.read(proto)
     assert rules(join) == {"node/shape-unknown"}
     assert join.output_shape == ("batch", None)
-    assert "--dim batch=?" in str(join.report)
+    assert "--dim batch=NUMBER" in str(join.report)
     [join] = front_end.read(proto, {"z": (None, 5)}, {"batch": 2})
     assert rules(join) == {"node/shape-unknown"} or join.output_shape == (2, 8)
     [join] = front_end.read(proto, {"z": (2, 5)}, {"batch": 2})

@@ -59,7 +59,7 @@ def test_what_is_inferred_and_what_the_caller_says():
     assert split.axis == 2
     [unknown] = [d for d in split.report.diagnostics if d.rule == "node/shape-unknown"]
     assert "--shape x:?,3,?" in unknown.message
-    assert "--dim batch=?" in unknown.message
+    assert "--dim batch=NUMBER" in unknown.message
     [split] = front_end.read(made, shapes={"x": (2, 3, 8)})
     assert split.output_shapes == ((2, 3, 4), (2, 3, 4))
     assert not split.report.diagnostics
