@@ -1,9 +1,10 @@
 """A process that runs onnx's shape inference in isolation: a hostile model can end only this process.
 
-A request or answer is its length in 8 bytes, little endian, followed by that many bytes. A request is one byte, 1 if
-sizes that the model computes are to be tracked, and a model; an answer is one byte, 1 for success and 0 for an error,
-and the inferred model or the error message. The arguments are the number of bytes of memory that the process may use,
-and the number of further bytes for each byte of the largest request so far.
+A request or answer is its length in 8 bytes, little endian, followed by that many bytes. A request is one byte, the
+sum of PROPAGATES and STRICT, and a model. An answer is one byte and what it announces: FAILED and the error message;
+INFERRED and the inferred model; FAULTY, the length of a text in 8 bytes, the text, which says why inference failed for
+some nodes, and the inferred model. The arguments are the number of bytes of memory that the process may use, and the
+number of further bytes for each byte of the largest request so far.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ import sys
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+
+PROPAGATES = 1
+"""Sizes that the model computes are tracked."""
+STRICT = 2
+"""The answer says why inference failed for some nodes."""
+FAILED, INFERRED, FAULTY = b"\0", b"\1", b"\2"
+MOST_TEXT = 1 << 16
+"""The most bytes of a text about nodes; the rest is left out."""
 
 
 def memory_limits() -> Callable[[int], None]:
@@ -64,6 +73,30 @@ def inference_of_package() -> Callable[[bytes, bool, bool, bool], bytes]:
     return lambda model, *options: shape_inference.infer_shapes(model, *options).SerializeToString()
 
 
+def answered(infer: Callable[[bytes, bool, bool, bool], bytes], model: bytes, way: int) -> bytes:
+    """Returns the answer to a request."""
+    propagates = bool(way & PROPAGATES)
+    faults = b""
+    try:
+        if way & STRICT:
+            try:
+                return INFERRED + infer(model, False, True, propagates)
+            except MemoryError:
+                raise
+            except Exception as error:
+                faults = text_of(error)[:MOST_TEXT]
+        inferred = infer(model, False, False, propagates)
+    except MemoryError:
+        return FAILED + b"takes too much memory"
+    except Exception as error:
+        return FAILED + text_of(error)
+    return FAULTY + len(faults).to_bytes(8, "little") + faults + inferred if faults else INFERRED + inferred
+
+
+def text_of(error: Exception) -> bytes:
+    return str(error).encode("utf-8", "backslashreplace")
+
+
 def main() -> None:
     most, a_byte = map(float, sys.argv[1:])
     limit_memory = memory_limits()
@@ -79,14 +112,8 @@ def main() -> None:
         size = int.from_bytes(head, "little")
         largest = max(largest, size)  # A process does not return all of its memory.
         limit_memory(int(most + a_byte * largest))
-        data_prop = requests.read(1) == b"\1"
-        model = requests.read(size - 1)
-        try:
-            answer = b"\1" + infer(model, False, False, data_prop)
-        except MemoryError:
-            answer = b"\0takes too much memory"
-        except Exception as error:
-            answer = b"\0" + str(error).encode("utf-8", "backslashreplace")
+        way = requests.read(1)[0]
+        answer = answered(infer, requests.read(size - 1), way)
         answers.write(len(answer).to_bytes(8, "little") + answer)
         answers.flush()
 

@@ -5,28 +5,48 @@ from __future__ import annotations
 import atexit
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, has_graphs, subgraphs
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, domain_of, has_graphs, subgraphs
 from dmlsplit.models import shadowing
+from dmlsplit.models._worker import FAULTY, INFERRED, PROPAGATES, STRICT
 from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference_parts import Part, joined, parts_of
+from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.scope import opset_of
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
 """The seconds between two checks whether a request is late."""
-_UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
+_INERT: Final = ("ai.onnx.preview.training", "Gradient")
+"""The domain and name of an operator for which onnx infers nothing, whatever its inputs and outputs are."""
+_FAULT: Final = r"\(op_type:([^,()]*)(?:, node name: (.*?))?\): \[(?:Type|Shape)InferenceError\] (.*)"
+"""The form of onnx's text about one node."""
+_FAULTS_INSIDE: Final = "Inference error(s): "
+"""What begins the texts about nodes, after that about the node whose graph holds them."""
+_NO_FAULTS: Final = (
+    "existing shape differ",  # ONNX Runtime warns, and keeps what the file declares
+    "is null",  # onnx lacks the type because it does not know the operator that makes the tensor
+    "was null",
+    "not a tensor",
+    "external tensors",  # read from another file, or left out for their size
+    "spatial dimensions in the weight tensor",  # of a Conv: only the newest versions look
+    "One and only one of the attributes",  # of a Constant, which ONNX Runtime makes an initializer before
+)
+"""What is in onnx's texts about nodes that ONNX Runtime may take."""
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 _MOST_COPIED: Final = 1 << 18
 """The number of names that onnx may copy for graphs in nodes before a model is cut into parts: a few hundredths of a
@@ -40,29 +60,61 @@ class InferenceError(Exception):
     """Shape inference failed; the message says why."""
 
 
+class Inferred(NamedTuple):
+    """A model with the types and shapes that onnx infers. `faults` is onnx's text about the nodes for which inference
+    fails; "" if it fails for none, or if nobody asked."""
+
+    model: onnx.ModelProto
+    faults: str = ""
+
+
+class Fault(NamedTuple):
+    """A node for which inference fails: its operator, its name ("" if it has none), and onnx's message."""
+
+    operator: str
+    name: str
+    message: str
+
+
+def fault_of(faults: str) -> Fault | None:
+    """Returns the first fault in onnx's text for which ONNX Runtime does not load the model; None if there is none."""
+    for found in re.finditer(_FAULT, faults.replace(_FAULTS_INSIDE, "\n")):
+        operator, name, message = found.groups(default="")
+        if message and not any(each in message for each in _NO_FAULTS):
+            return Fault(operator, name, message.strip())
+    return None
+
+
+class _Answer(NamedTuple):
+    """As Inferred, with the model in bytes."""
+
+    model: bytes
+    faults: bytes = b""
+
+
 class _Worker:
     """One process, started when first needed, and restarted after it has ended."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.last: tuple[bytes, bytes] | None = None
+        self.last: tuple[bytes, _Answer] | None = None
         """The last request and its answer: a model is first read, and then prepared for ONNX Runtime."""
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end = math.inf
         """The time, by the monotonic clock, by which the process must answer."""
 
-    def known(self, request: bytes) -> bytes | None:
+    def known(self, request: bytes) -> _Answer | None:
         """Returns the kept answer if it is the answer to this request, else None."""
         return self.last[1] if self.last is not None and self.last[0] == request else None
 
-    def keep(self, request: bytes, answer: bytes) -> None:
+    def keep(self, request: bytes, answer: _Answer) -> None:
         """Keeps the answer to a request for `known`, in place of the last one, unless the two are large."""
-        self.last = (request, answer) if len(request) + len(answer) <= KEPT_BYTES else None
+        self.last = (request, answer) if len(request) + len(answer.model) <= KEPT_BYTES else None
 
-    def infer(self, request: bytes, seconds: float) -> bytes:
-        """Returns the serialized model with inferred shapes. Raises InferenceError if inference fails or takes more
-        than `seconds`. One thread at a time: see `lock`."""
+    def infer(self, request: bytes, seconds: float) -> _Answer:
+        """Returns the answer to a request; _worker.py has the forms of both. Raises InferenceError if inference fails
+        or takes more than `seconds`. One thread at a time: see `lock`."""
         process = self._running()
         self._end = end = time.monotonic() + seconds
         try:
@@ -77,9 +129,13 @@ class _Worker:
             if time.monotonic() >= end:
                 raise InferenceError(_LATE)
             raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
-        if not answer.startswith(b"\1"):
-            raise InferenceError(answer[1:].decode("utf-8", "backslashreplace"))
-        return answer[1:]
+        kind, rest = answer[:1], answer[1:]
+        if kind == FAULTY and len(rest) >= 8:
+            end_of_text = 8 + int.from_bytes(rest[:8], "little")
+            return _Answer(rest[end_of_text:], rest[8:end_of_text])
+        if kind == INFERRED:
+            return _Answer(rest)
+        raise InferenceError(rest.decode("utf-8", "backslashreplace"))
 
     def _ask(self, process: subprocess.Popen[bytes], request: bytes) -> bytes | None:
         assert process.stdin is not None
@@ -153,24 +209,40 @@ atexit.register(_worker.close)
 
 
 def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[onnx.NodeProto] | None = None) -> None:
-    """Changes, in place, what makes onnx crash or fail: a Split with more outputs than num_outputs is moved to another
-    domain, and domains without an opset import get one. `own` are the nodes of the model itself, including those inside
-    nodes, if the caller has them."""
+    """Changes, in place, what makes onnx crash or keep quiet: a Split with more outputs than num_outputs, and a node
+    whose operator onnx does not know, become nodes that infer nothing; domains without an opset import get one. `own`
+    are the nodes of the model itself, including those inside nodes, if the caller has them.
+
+    One unknown operator in a model is enough for onnx not to tell where inference fails.
+    """
     everywhere: dict[str, None] = {}
+    called = {(domain_of(function), function.name) for function in model.functions}
     bodies = [(function, all_nodes(function.node)) for function in model.functions]
     for importing, nodes in [*bodies, (model, all_nodes(model.graph.node) if own is None else own)]:
         domains: dict[str, None] = {}
+        opset = opset_of(importing)
+        is_known = cache(lambda op_type, domain, opset=opset: _is_known(op_type, domain, opset))
         for node in nodes:
-            if node.op_type == "Split" and node.attribute and functions.key_of(node) is None:
-                numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
-                if any(number < len(node.output) for number in numbers):
-                    node.domain = _UNSAFE_DOMAIN
+            if functions.key_of(node) is None:
+                if not is_known(node.op_type, node.domain) and (domain_of(node), node.op_type) not in called:
+                    node.domain, node.op_type = _INERT
+                elif node.op_type == "Split" and node.attribute:
+                    numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+                    if any(number < len(node.output) for number in numbers):
+                        node.domain, node.op_type = _INERT
             domains[node.domain] = None
         everywhere |= domains
         imported = {*DEFAULT_DOMAINS, *(entry.domain for entry in importing.opset_import)}
         for domain in everywhere if importing is model else domains:
             if domain not in imported:
                 importing.opset_import.add(domain=domain, version=1)
+
+
+def _is_known(op_type: str, domain: str, opset: int) -> bool:
+    """True if onnx has an operator; `opset` is that of the default domain, 0 if it is not imported."""
+    if domain in DEFAULT_DOMAINS:
+        return schema_of(op_type, opset) is not None if opset else bool(onnx.defs.has(op_type, ""))
+    return bool(onnx.defs.has(op_type, domain))
 
 
 def _names_copied(graph: onnx.GraphProto, around: int = 0) -> int:
@@ -197,6 +269,11 @@ class Inference:
 
         If `data_propagation`, sizes that the model computes are also tracked.
         """
+        return self.inferred(model, data_propagation=data_propagation, strict=False).model
+
+    def inferred(self, model: onnx.ModelProto, *, data_propagation: bool = True, strict: bool = True) -> Inferred:
+        """Returns what `infer_shapes` returns; if `strict`, also what onnx says of the nodes that it cannot infer,
+        which takes twice as long if there are any."""
         copied, asked = 0, model
         names: Mapping[str, str] = {}
         if any(map(has_graphs, model.graph.node)):
@@ -204,7 +281,7 @@ class Inference:
             if copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
                 raise InferenceError(f"would copy more than {most} names for the subgraphs of nodes")
             asked, names = shadowing.without(model)
-        way = bytes([data_propagation])
+        way = bytes([data_propagation * PROPAGATES + strict * STRICT])
         inferred = onnx.ModelProto()
         try:
             request = way + asked.SerializeToString()
@@ -214,25 +291,25 @@ class Inference:
                     parts = parts_of(asked) if copied > _MOST_COPIED and not asked.functions else []
                     answer = self._in_parts(asked, parts, way) if len(parts) > 1 else self._ask(request)
                     _worker.keep(request, answer)
-            inferred.ParseFromString(answer)
+            inferred.ParseFromString(answer.model)
         except (DecodeError, EncodeError):
             raise InferenceError("receives or returns bytes that are not a model") from None
         if len(inferred.graph.node) != len(model.graph.node):
             raise InferenceError("returns a different graph")
         shadowing.put_back(inferred.graph, names)
-        return inferred
+        return Inferred(inferred, answer.faults.decode("utf-8", "backslashreplace"))
 
-    def _in_parts(self, model: onnx.ModelProto, parts: Sequence[Part], way: bytes) -> bytes:
+    def _in_parts(self, model: onnx.ModelProto, parts: Sequence[Part], way: bytes) -> _Answer:
         """Returns the worker's answer for a model, assembled from those for its parts; `way` is the first byte of
         requests. Raises InferenceError."""
-        answers = (self._ask(way + part.model.SerializeToString()) for part in parts)
-        inferred = [onnx.ModelProto.FromString(answer).graph for answer in answers]
+        answers = [self._ask(way + part.model.SerializeToString()) for part in parts]
+        inferred = [onnx.ModelProto.FromString(answer.model).graph for answer in answers]
         if any(len(each.node) != len(part.indices) for part, each in zip(parts, inferred, strict=True)):
             raise InferenceError("returns a different graph")
-        answer: bytes = joined(model, parts, inferred).SerializeToString()
-        return answer
+        faults = b"\n".join(answer.faults for answer in answers if answer.faults)
+        return _Answer(joined(model, parts, inferred).SerializeToString(), faults)
 
-    def _ask(self, request: bytes) -> bytes:
+    def _ask(self, request: bytes) -> _Answer:
         """Returns the worker's answer, and subtracts its time from the file's. Raises InferenceError if it fails or no
         time is left. The caller holds the worker's lock."""
         if self._seconds <= 0:

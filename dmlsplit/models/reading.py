@@ -176,11 +176,12 @@ class Reader:
             self._outdated = False
             _update(harmless, self._given, self._inference)
         failure = ""
-        for _ in range(MAX_ROUNDS):
+        for i in range(MAX_ROUNDS):
             graph = harmless.graph
             if not failure:
                 try:
-                    graph = self._inference.infer_shapes(harmless).graph
+                    # asked as a session asks, which then has the answer
+                    graph = self._inference.inferred(harmless, strict=i == 0).model.graph
                 except InferenceError as error:
                     failure = f"onnx's shape inference: {printable(' '.join(str(error).split()), 300)}"
             if origin.version != 1:

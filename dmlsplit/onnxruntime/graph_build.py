@@ -432,8 +432,9 @@ class _Builder:
     def _moves(self, node: Node) -> bool:
         """True if a Transpose changes the order of elements in memory."""
         shape = self.graph.shape(node.inputs[0].known) or ()
-        order = [i for i in permutation(node, len(shape)) if shape[i] != 1]
-        return order != sorted(order)
+        axes = permutation(node, len(shape))
+        order = [i for i in axes if shape[i] != 1] if len(axes) == len(shape) else None
+        return order is None or order != sorted(order)
 
     def _window(
         self, node: Node, sizes: Sequence[int]

@@ -1,5 +1,5 @@
-"""Models that ONNX Runtime does not load: a domain is not imported, a function does not write an output, or two nodes
-have the same name.
+"""Models that ONNX Runtime does not load: a domain is not imported, a function or graph does not write an output, or
+two nodes have the same name.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_nodes, computed, subgraphs
+from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, computed, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Key, key_of
@@ -35,6 +35,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     """
     called = _called(model)
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
+    for name in _never_written(model.graph):
+        yield f"nothing writes the output {printable(name, 60)} of a graph: the model is not loaded"
     for name in chain.from_iterable(map(_names_of_two, bodies)):
         yield f"two nodes have the name {printable(name, 60)}: the model is not loaded"
     for function in model.functions:
@@ -73,6 +75,17 @@ def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
     for node in nodes:
         for inner in subgraphs(node) if node.attribute else ():
             yield from _names_of_two(inner.node)
+
+
+def _never_written(graph: onnx.GraphProto) -> Iterator[str]:
+    """Yields the outputs of a graph, and of graphs in its nodes, that are no input, initializer or result there."""
+    for each in all_graphs(graph):
+        given = {value.name for value in (*each.input, *each.initializer)}
+        given.update(tensor.values.name for tensor in each.sparse_initializer)
+        names = [value.name for value in each.output]
+        if not given.issuperset(names):
+            written = given | {name for node in each.node for name in node.output}
+            yield from (name for name in names if name not in written)
 
 
 def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:

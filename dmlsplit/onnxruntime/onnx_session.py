@@ -19,12 +19,12 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
+from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.places import Spot, numbered
 from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
-from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
@@ -32,6 +32,7 @@ from dmlsplit.onnxruntime.imports import not_loaded, read_around_calls
 from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
+from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph, release
 from dmlsplit.rules import any_operator, whole_model
@@ -126,7 +127,7 @@ class OnnxSessions:
         budget = Budget(self.proto.ByteSize())
         read = with_overloads_as_read(self.proto, habits.overloads) if self._has_overloads else self.proto
         proto, written = inlined(read, budget)
-        check_arity(proto)
+        check_nodes(proto)
         shadowing.check_names(proto.graph)
         if inputs.free_dimensions:
             proto = deepcopy(proto)
@@ -143,6 +144,9 @@ class OnnxSessions:
             return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self.inference)
 
         model = made()
+        if (fault := model.fault) is not None and fault.operator not in JUDGED:  # these have rules of their own
+            name = f"{fault.operator} {printable(fault.name, 60)}".strip()
+            raise NotLoadedError(f"{name}: {printable(fault.message, 200)}; the model is not loaded")
         if habits.inlines is not None:
             inlining = FunctionInlining(habits.inlines, self.inference, budget, written, places_of(read))
             while (left := inlining.inlined(proto, model.session)) is not None:

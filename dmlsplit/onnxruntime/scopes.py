@@ -21,7 +21,7 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
 from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import Functions
-from dmlsplit.models.inference import Inference, InferenceError, make_harmless
+from dmlsplit.models.inference import Fault, Inference, InferenceError, fault_of, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Origin, Scope, inside
@@ -97,6 +97,8 @@ class SessionModel:
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.is_unfinished = False
         """True if more rounds of inference would find more sizes."""
+        self.fault: Fault | None = None
+        """A node for which inference at session creation fails."""
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()
@@ -145,11 +147,15 @@ class SessionModel:
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
         symbols_of = _take_symbols(wanted.graph)
         taken = cache(lambda: Names.of(wanted.graph))
-        for _ in range(_ROUNDS_OF_LARGE if len(nodes) > _LARGE else _INFERRED // (len(nodes) + 1)):
+        for i in range(_ROUNDS_OF_LARGE if len(nodes) > _LARGE else _INFERRED // (len(nodes) + 1)):
             graph = model.graph
             # without inference, declarations still count
             with suppress(InferenceError):
-                graph = self.inference.infer_shapes(wanted, data_propagation=propagated).graph
+                strict = i == 0 and not partly
+                found = self.inference.inferred(wanted, data_propagation=propagated, strict=strict)
+                graph = found.model.graph
+                if strict:
+                    self.fault = fault_of(found.faults)
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not folds or not shapes_by_input or not _add_known(scope, wanted.graph, taken):

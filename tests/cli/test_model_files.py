@@ -65,7 +65,9 @@ def in_a_function():
 
 def with_graph(*tensors):
     """A node with a graph in an attribute."""
-    return node("If", ["c"], ["o"], then_branch=graph([], [], [], tensors), else_branch=graph([], [], []))
+    ends = [graph([node("Constant", [], [name], value_float=1.0)], [], [name]) for name in "te"]
+    ends[0].initializer.extend(tensors)
+    return node("If", ["c"], ["o"], then_branch=ends[0], else_branch=ends[1])
 
 
 def dxdispatch(dispatchables=None, **resource):

@@ -63,7 +63,7 @@ def test_sizes_are_the_first_runs_or_overrides_at_session_creation(cli, tmp_path
 
 
 def test_a_failing_session_is_not_ok_and_the_cpu_is_only_said(cli, tmp_path):
-    write(tmp_path / "m.onnx", [node("Split", ["x"], ["", "b"], axis=1, num_outputs=2, name="s")], (2, 4))
+    write(tmp_path / "m.onnx", [node("Split", ["x"], ["", "b"], axis=1, num_outputs=2, name="s")], (2, 4), outputs="b")
     status, (answer,) = asked(cli, *VERSION)
     assert (status, answer["ok"], answer["hresult"]) == (1, False, "0x80070057")
     assert answer["onnxruntime"]["outcome"] == "session-fails"

@@ -83,9 +83,9 @@ def test_names_that_prefixes_make_are_counted(model):
 def test_a_chain_of_branches_takes_one_inference_more(monkeypatch):
     """Each condition is what the branch before gives."""
     asked = []
-    infer = inference.Inference.infer_shapes
+    infer = inference.Inference.inferred
     monkeypatch.setattr(
-        inference.Inference, "infer_shapes", lambda self, model, **how: asked.append(model) or infer(self, model, **how)
+        inference.Inference, "inferred", lambda self, model, **how: asked.append(model) or infer(self, model, **how)
     )
     on_onnxruntime(FAMILIES["ifs of one another"](30), "1.24.4")
     assert len(asked) <= 4

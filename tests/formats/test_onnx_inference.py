@@ -90,7 +90,7 @@ class TestTheProcess:
                 inference._worker.infer(bytes([data_prop]) + model.SerializeToString(), 60)
         else:
             answer = inference._worker.infer(bytes([data_prop]) + model.SerializeToString(), 60)
-            assert onnx.ModelProto.FromString(answer) == expected
+            assert onnx.ModelProto.FromString(answer.model) == expected
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux lists a process's files in /proc")
     def test_it_loads_onnxs_extension_module_alone(self, monkeypatch):

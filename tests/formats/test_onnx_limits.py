@@ -373,4 +373,4 @@ def test_many_domains_of_many_functions_are_imported_where_they_are_used():
     made = calling([function(f"f{i}", [node("Foo", ["x"], ["a"], domain=f"q{i}")]) for i in range(50)])
     make_harmless(made, Functions(made.functions, limits.Budget(0)))
     assert [len(f.opset_import) for f in made.functions] == [3] * 50
-    assert {entry.domain for entry in made.opset_import} == {"", "d", *(f"q{i}" for i in range(50))}
+    assert {entry.domain for entry in made.opset_import} == {"", "d", "ai.onnx.preview.training"}

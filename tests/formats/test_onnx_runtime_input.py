@@ -13,8 +13,10 @@ from onnx import TensorProto, helper
 import dmlsplit.formats.onnx
 from dmlsplit.checking.node_verdicts import graph_diagnostics, judged_in_session
 from dmlsplit.descriptors.diagnostics import Severity
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
 from dmlsplit.system.errors import InputError
+from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.target import find_target
 from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules, session
 from tests.models import FLOAT, model, node, text, value
@@ -135,6 +137,26 @@ def test_sizes_that_are_computed_are_known_at_the_first_run():
     assert [part.sizes for part in found.answer.operators[0].input_tensors] == [(1, 1, 1, 6)] * 2
 
 
+def twice(made):
+    """A node with its first attribute given again."""
+    made.attribute.append(made.attribute[0])
+    return made
+
+
+def choice(*outputs):
+    """An If whose branches have these numbers of outputs."""
+    branches = [
+        helper.make_graph(
+            [node("Relu", ["a"], [f"{name}{i}"]) for i in range(count)],
+            name,
+            [],
+            [value(f"{name}{i}", [2, 3]) for i in range(count)],
+        )
+        for name, count in zip("te", outputs, strict=True)
+    ]
+    return node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+
+
 @pytest.mark.parametrize(
     ("other", "opset", "named"),
     [
@@ -143,13 +165,79 @@ def test_sizes_that_are_computed_are_known_at_the_first_run():
         (node("Where", ["a"], ["y"]), 17, "Where y reads 1 tensor, not 3"),
         (node("Where", ["a"], ["y"]), 1, "Where y has an operator that opset 1 does not have"),
         (node("Slice", ["a", "", ""], ["y"]), 17, "Slice y lacks an input"),
+        (node("Cast", ["a"], ["y"]), 17, "Cast y lacks the attribute to"),
+        (node("Relu", ["a"], ["y"], alpha=1.0), 17, "Relu y has the attribute alpha, which its operator does not have"),
+        (node("Softmax", ["a"], ["y"], axis=1.0), 17, "Softmax y has an attribute axis of the type FLOAT, not INT"),
+        (twice(node("Softmax", ["a"], ["y"], axis=1)), 17, "Softmax y has the attribute axis 2 times"),
+        (choice(1, 2), 17, "If y has a else_branch with 2 outputs, not 1"),
     ],
-    ids=["output", "input", "two inputs", "operator", "unnamed input"],
+    ids=["output", "input", "two inputs", "operator", "unnamed input", "missing", "unknown", "type", "twice", "bodies"],
 )
 def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, named):
     with pytest.raises(InputError) as error:
         ask([SPLIT, other], [X], ["a", "b"], opset=opset)
     assert str(error.value).startswith(named)
+
+
+@pytest.mark.parametrize("attribute", ["__note", "note"])
+def test_attributes_that_an_operator_may_have_besides(attribute):
+    """Observed: names with two underscores anywhere, all names at a LayerNormalization."""
+    other = node("LayerNormalization", ["a", "a"], ["y"], **{attribute: 1})
+    assert outcome(ask([SPLIT, other], [X], ["b", "y"])) == [("S", "DML", "init", 0)]
+    if attribute == "__note":
+        other = node("Relu", ["a"], ["y"], **{attribute: 1})
+        assert outcome(ask([SPLIT, other], [X], ["b", "y"])) == [("S", "DML", "init", 0)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(float[4,6] x, bool c) => (float[?,?] y, float[1] nothing) { y = Relu(x) }",
+        "(float[4,6] x, bool c) => (float[?,?] y) { r = Relu(x) y = If(c) "
+        "<then_branch = t () => (float[4,6] r) {}, else_branch = e () => (float[4,6] n) { n = Neg(x) }> }",
+    ],
+    ids=["graph", "branch"],
+)
+def test_an_output_that_nothing_writes_fails_the_session(body):
+    """Observed, also for a branch whose output is a tensor of the graph around it."""
+    sessions = OnnxSessions(text(body), lambda *_: None)
+    answer = sessions.of(find_runtime(VERSION)).placement
+    assert answer.created is False
+    assert "nothing writes the output" in answer.failure.message
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("r = MatMul(x, x) y = Relu(r)", "MatMul: Incompatible dimensions for matrix multiplication"),
+        ("r = Relu(x) y = Transpose<perm = [2, 1, 0]>(r)", "Transpose: Invalid attribute perm {2, 1, 0}"),
+        ("[named] r = own.Any(x) [added] y = Add(x, three) z = Relu(r)", "Add added: Incompatible dimensions"),
+        ("b = Cast<to = 9>(x) y = Not(b)", "Not: Inferred elem type differs from existing elem type"),
+        (
+            "y = If(c) <then_branch = t () => (float[2,3] r) { r = MatMul(x, x) }, "
+            "else_branch = e () => (float[2,3] n) { n = Neg(x) }>",
+            "MatMul: Incompatible dimensions for matrix multiplication",
+        ),
+    ],
+    ids=["sizes", "rank", "beside an unknown operator", "declared type", "in a branch"],
+)
+def test_a_node_that_cannot_be_inferred_fails_the_session(body, why):
+    """Observed: ONNX Runtime infers every node when it loads a model."""
+    head = "(float[2,3] x, float[4] three, bool c) => (float[?,?] y)"
+    answer = OnnxSessions(text(f"{head} {{ {body} }}", domains=["own"]), lambda *_: None).of(find_runtime(VERSION))
+    assert answer.placement.created is False
+    assert answer.placement.failure.message.startswith(why)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["r = Relu(x) y = Abs(r)", "r = com.microsoft.Gelu(x) y = Relu(r)"],
+    ids=["declared sizes", "an operator that onnx does not know"],
+)
+def test_what_onnx_alone_cannot_infer_fails_no_session(body):
+    """Observed: ONNX Runtime warns of declared sizes that differ, and knows operators of its own."""
+    made = text(f"(float[2,3] x) => (float[7] y) {{ {body} }}", domains=["com.microsoft"])
+    assert OnnxSessions(made, lambda *_: None).of(find_runtime(VERSION)).placement.created is True
 
 
 def test_an_opset_that_no_int_holds_is_too_new():
@@ -166,7 +254,7 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
         tried.append(proto)
         raise InputError("it contradicts itself")
 
-    monkeypatch.setattr(onnx_session, "check_arity", refuse)
+    monkeypatch.setattr(onnx_session, "check_nodes", refuse)
     nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
     for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13, ir_version=8)):
         (unknown,) = graph_diagnostics(each.in_session.sessions, each.in_session.place, find_target())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests import models
-from tests.onnxruntime.placements import SHAPED, TAKES, placed, placed_model, where
+from tests.onnxruntime.placements import SHAPED, TAKES, placed, where
 
 NESTED_SHAPE = """(float[2,3] x) => (float[2,3] y, float[?,?] z) <bool c = {1}> {
     y, z = If(c) <
@@ -316,28 +315,6 @@ def test_a_cast_that_an_if_reads_beside_a_shape(read, place):
             g = Shape(d) z = ConstantOfShape(g) }}"""
     )
     assert (where(found)["d"], found.created) == (place, place == "folded")
-
-
-def test_of_two_branches_of_one_name_the_last_counts():
-    """It is followed with its own scope: the other one's has no node at the index of the inner If."""
-    model = models.text(
-        """(float[2,3] x, bool unknown) => (float[?,?] y) <bool c = {1}> {
-            y = If(unknown) <
-                other = one () => (float[?,?] a) { a = Exp(x) },
-                then_branch = two () => (float[?,?] b) {
-                    d = Abs(x)
-                    b = If(c) <
-                        then_branch = three () => (float[?,?] f) { f = Neg(d) },
-                        else_branch = four () => (float[?,?] g) { g = Exp(d) }
-                    >
-                },
-                else_branch = five () => (float[?,?] h) { h = Abs(x) }
-            >
-        }""",
-        17,
-    )
-    model.graph.node[0].attribute[0].name = "then_branch"
-    assert "If.then_branch/If.then_branch/Neg" in where(placed_model(model))
 
 
 @pytest.mark.parametrize(

@@ -103,12 +103,12 @@ def test_open_sizes_are_no_rank_that_fails():
 
 
 def test_a_tensor_of_a_type_that_onnx_does_not_name():
-    """The change that is listed shows the replaced node, with an attribute that the operator does not have."""
+    """The change that is listed shows the replaced node, with attributes that are no operator's."""
     model = product((1, 2, 3, 4, 5), (1, 2, 3, 5, 2))
     for number in (99, 0):
         tensor = onnx.TensorProto(data_type=number, dims=[1])
-        model.graph.node[0].attribute.append(onnx.helper.make_attribute(f"of_type_{number}", tensor))
+        model.graph.node[0].attribute.append(onnx.helper.make_attribute(f"__of_type_{number}", tensor))
     found, written = legalized(model)
     assert written is not None
     (before,) = found.changes[0].before
-    assert before.endswith(" of_type_99=type 99[1] of_type_0=UNDEFINED[1]")
+    assert before.endswith(" __of_type_99=type 99[1] __of_type_0=UNDEFINED[1]")

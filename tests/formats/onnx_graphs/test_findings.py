@@ -330,12 +330,15 @@ def test_an_activation_is_put_into_a_node_beside_an_if(outputs, read, unwritten)
     assert {finding.fault.kind for finding in found} == ({FaultKind.UNWRITTEN} if unwritten else set())
 
 
-OPEN = "(float[n,4] x, float[1,4] s) => (float[n,4] y, float[1,4] t, float[n,2] z) <int64[1] o={0}, int64[1] l={2}>"
+OPEN = (
+    "(float[n,4] x, float[1,4] s) => (float[n,4] y, float[1,4] t, float[n,2] z) "
+    "<int64[1] o={0}, int64[1] l={2}, int64[1] a={1}>"
+)
 
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_an_output_that_may_have_no_elements_is_named_with_its_size(fused):
-    model = text(f"{OPEN} {{ y = Relu(x)  t = Tanh(s)  z = Slice(x, o, l, l) }}")
+    model = text(f"{OPEN} {{ y = Relu(x)  t = Tanh(s)  z = Slice(x, o, l, a) }}")
     found = {finding.fault.tensors: finding for finding in found_in(model, graph_fusion=fused)}
     assert set(found) == {("y", "t"), ("z", "t")}
     assert {finding.fault.condition for finding in found.values()} == {"n = 0"}
@@ -345,7 +348,7 @@ def test_an_output_that_may_have_no_elements_is_named_with_its_size(fused):
 
 def test_an_output_without_elements_at_the_first_run_loses_the_others(tmp_path):
     path = tmp_path / "open.onnx"
-    onnx.save(text(f"{OPEN} {{ y = Relu(x)  t = Tanh(s)  z = Slice(x, o, l, l) }}"), path)
+    onnx.save(text(f"{OPEN} {{ y = Relu(x)  t = Tanh(s)  z = Slice(x, o, l, a) }}"), path)
     (report,) = check_files([path], onnxruntime="1.24.4", dims={"n": 0})
     assert {d.rule for d in report.diagnostics if d.rule.startswith("graph/")} == {"graph/empty-output"}
     assert not report.ok

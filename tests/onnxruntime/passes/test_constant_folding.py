@@ -22,8 +22,8 @@ HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one
         ("k = Add(l, one) o = Expand(x, k)", ["k = Add(l,one)", "o = Expand(x,k)"]),
         ("s = Size(x) o = Mul(y, s)", ["s = Size(x)", "o = Mul(y,s)"]),
         ("r = Relu(x) a, b = Split(r) s = Shape(a) t = Shape(b) u = Mul(s, t) o = Expand(y, u)", ["o = Expand(y,u)"]),
-        ("a, b = Split(x) s = Shape(a) o = Mul(b, s)", ["a,b = Split(x)", "o = Mul(b,s)"]),
-        ("a = Neg(x) b = Mul(a, a) s = Shape(b) o = Mul(a, s)", ["a = Neg(x)", "o = Mul(a,s)"]),
+        ("a, b = Split(x) s = Shape(a) o = Expand(b, s)", ["a,b = Split(x)", "o = Expand(b,s)"]),
+        ("a = Neg(x) b = Mul(a, a) s = Shape(b) o = Expand(a, s)", ["a = Neg(x)", "o = Expand(a,s)"]),
         ("o = Relu(x) s = Shape(o) t = Mul(s, s)", ["o = Relu(x)"]),
     ],
     ids=[

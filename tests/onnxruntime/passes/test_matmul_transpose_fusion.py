@@ -9,7 +9,10 @@ from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, matmul_scal
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from tests.onnxruntime.passes import graph_of, left
 
-HEAD = "(float[5,4,3] x, float[5,4,2] y, float[4,2] w) => (float[?,?,?] o{}) <float k = {{0.5}}, float two = {{2}}>"
+HEAD = (
+    "(float[5,4,3] x, float[5,4,2] y, float[4,2] w, float[5,2] v, float[3,4,2] xw, float[3,5,2] xv, float[3,2] u) => "
+    "(float[?,?,?] o{}) <float k = {{0.5}}, float two = {{2}}>"
+)
 
 
 def fused(body: str, more: str = "", *changes):
@@ -37,10 +40,10 @@ def test_transposes(body, expected):
 @pytest.mark.parametrize(
     ("body", "more"),
     [
-        ("t = Transpose<perm=[2,0,1]>(x) o = MatMul(t, y)", ""),
-        ("t = Transpose<perm=[2,1,0]>(x) o = MatMul(t, y)", ""),
+        ("t = Transpose<perm=[2,0,1]>(x) o = MatMul(t, xw)", ""),
+        ("t = Transpose<perm=[2,1,0]>(x) o = MatMul(t, xv)", ""),
         ("t = Transpose<perm=[0,2,1]>(x) o = MatMul(t, y)", ", float[5,3,4] t"),
-        ("t = Transpose<perm=[1,2,0]>(x) o = MatMul(t, w)", ""),
+        ("t = Transpose<perm=[1,2,0]>(x) o = MatMul(t, v)", ""),
     ],
     ids=["last axis first", "reversed", "an output", "other ranks"],
 )
@@ -80,5 +83,5 @@ def test_a_softmax_behind_a_fused_product():
     body = "t = Transpose<perm=[0,2,1]>(x) m = MatMul({}, y) o = Softmax(m)"
     graph = fused(body.format("t"), "", matmul_transpose_fusion, matmul_activation_fusion)
     assert left(graph) == ["o = FusedMatMulActivation(x,y)"]
-    graph = fused("m = MatMul(x, w) o = Softmax(m)", "", matmul_transpose_fusion, matmul_activation_fusion)
+    graph = fused("m = MatMul(x, u) o = Softmax(m)", "", matmul_transpose_fusion, matmul_activation_fusion)
     assert [node.op_type for node in graph.nodes] == ["MatMul", "Softmax"]

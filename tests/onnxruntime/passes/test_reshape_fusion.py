@@ -113,7 +113,7 @@ RESHAPED = (
         ("a = Reshape(x, k) o = Reshape(a, t)", 18, "1.24.4", ["o = Reshape(x)"]),
         ("a = Reshape(x, s) o = Reshape(a, k)", 18, "1.24.4", 2),
         ("a = Reshape<allowzero=1>(x, s) o = Reshape(a, t)", 18, "1.24.4", 2),
-        ("a = Reshape(x, s) c = Reshape(a, t) o = Add(c, a)", 18, "1.24.4", 3),
+        ("a = Reshape(x, s) c = Reshape(a, t) d = Relu(a) e = ReduceSum<keepdims=0>(d) o = Add(c, e)", 18, "1.24.4", 5),
         ("a = Reshape(x, s) o = Flatten(a)", 18, "1.24.4", 2),
     ],
     ids=[

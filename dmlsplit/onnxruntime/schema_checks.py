@@ -1,0 +1,128 @@
+"""Checks a model's nodes against the schemas of their operators: inputs, outputs and attributes.
+
+Source: checker::check_node and OpSchema::Verify of ONNX, which ONNX Runtime calls for each node; the numbers of outputs
+of bodies are those that the inference of If, Loop and Scan requires. Observed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output, graphs_of
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.scope import opset_of
+from dmlsplit.system.errors import InputError, NotLoadedError
+from dmlsplit.system.printable import printable, shortened
+
+_LONGEST_NAME = 60
+_NEWEST = 2**31 - 1
+_MORE_OUTPUTS: Final = {"If": 0, "Loop": 1, "Scan": 0}
+"""How many more outputs the bodies of a node have than the node; the condition of a Loop is one."""
+_OF_ANY_ATTRIBUTES: Final = "LayerNormalization"
+"""An operator that ONNX Runtime also has by itself, and takes with attributes that it does not know. Observed."""
+_NOT_CHECKED: Final = "__"
+"""ONNX allows attributes whose names begin with this at every node."""
+
+
+class Form(NamedTuple):
+    """The form of an operator's nodes: the minimum and maximum numbers of inputs and outputs, the inputs that need a
+    name, the types of attributes by name (AttributeProto.AttributeType), and the names of those that must be given."""
+
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    needed: tuple[bool, ...]
+    attributes: Mapping[str, int]
+    required: tuple[str, ...]
+
+
+def check_nodes(model: onnx.ModelProto) -> None:
+    """Raises NotLoadedError for a node that ONNX Runtime does not load: its operator is newer than the opset, the
+    number of its inputs or outputs is wrong, an attribute is unknown, missing, given twice or of another type, or a
+    body does not have the outputs that it must have. Raises InputError instead if the opset is newer than the installed
+    onnx, which may then not know the operator as it is.
+
+    Split and Concat nodes, which have rules of their own, and operators without a schema are not checked.
+    """
+    opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
+    for why in _faults(model, opset):
+        if _NEWEST > opset > onnx.defs.onnx_opset_version():
+            raise InputError(why)
+        raise NotLoadedError(f"{why}; the model is not loaded")
+
+
+def _faults(model: onnx.ModelProto, opset: int) -> Iterator[str]:
+    has_schema = cache(lambda op_type: op_type not in JUDGED and onnx.defs.has(op_type, ""))
+    for node in all_nodes(model.graph.node):
+        if domain_of(node) != "" or not has_schema(node.op_type):
+            continue
+        known = _form(node.op_type, opset)
+        if known is None:
+            yield f"{_called(node)} has an operator that opset {opset} does not have"
+            continue
+        for verb, count, (least, most) in (
+            ("reads", len(node.input), known.inputs),
+            ("writes", len(node.output), known.outputs),
+        ):
+            if not least <= count <= most:
+                tensors = "tensor" if count == 1 else "tensors"
+                yield f"{_called(node)} {verb} {count} {tensors}, not {_allowed(least, most)}"
+        if "" in node.input and any(n and not name for name, n in zip(node.input, known.needed, strict=False)):
+            yield f"{_called(node)} lacks an input"
+        if node.attribute or known.required:
+            yield from (f"{_called(node)} {why}" for why in _faults_of_attributes(node, known))
+
+
+def _faults_of_attributes(node: onnx.NodeProto, known: Form) -> Iterator[str]:
+    given = Counter(attribute.name for attribute in node.attribute)
+    for name in known.required:
+        if name not in given:
+            yield f"lacks the attribute {name}"
+    for attribute in node.attribute:
+        name, kind = attribute.name, attribute.type
+        shown = shortened(printable(name), _LONGEST_NAME)
+        if given[name] > 1:
+            yield f"has the attribute {shown} {given[name]} times"
+        elif name not in known.attributes:
+            if not name.startswith(_NOT_CHECKED) and node.op_type != _OF_ANY_ATTRIBUTES:
+                yield f"has the attribute {shown}, which its operator does not have"
+        elif kind != known.attributes[name]:
+            yield f"has an attribute {shown} of the type {_type_name(kind)}, not {_type_name(known.attributes[name])}"
+        elif kind == onnx.AttributeProto.GRAPH and node.op_type in _MORE_OUTPUTS:
+            outputs = len(node.output) + _MORE_OUTPUTS[node.op_type]
+            for graph in graphs_of(attribute):
+                if len(graph.output) != outputs:
+                    yield f"has a {shown} with {len(graph.output)} outputs, not {outputs}"
+
+
+def _type_name(kind: int) -> str:
+    known = onnx.AttributeProto.AttributeType
+    return known.Name(kind) if kind in known.values() else str(kind)
+
+
+@lru_cache(maxsize=4096)
+def _form(op_type: str, opset: int) -> Form | None:
+    schema = schema_of(op_type, opset)
+    if schema is None:
+        return None
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    return Form(
+        (schema.min_input, schema.max_input),
+        (schema.min_output, schema.max_output),
+        tuple([parameter.option == single for parameter in schema.inputs]),
+        {name: int(attribute.type) for name, attribute in schema.attributes.items()},
+        tuple(sorted(name for name, attribute in schema.attributes.items() if attribute.required)),
+    )
+
+
+def _called(node: onnx.NodeProto) -> str:
+    return shortened(printable(f"{node.op_type} {node.name or first_output(node)}".strip()), _LONGEST_NAME)
+
+
+def _allowed(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
