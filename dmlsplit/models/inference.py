@@ -33,8 +33,8 @@ _TICK: Final = 0.1
 """The seconds between two checks whether a request is late."""
 _INERT: Final = ("ai.onnx.preview.training", "Gradient")
 """The domain and name of an operator for which onnx infers nothing, whatever its inputs and outputs are."""
-_FAULT: Final = r"\(op_type:([^,()]*)(?:, node name: (.*?))?\): \[(?:Type|Shape)InferenceError\] (.*)"
-"""The form of onnx's text about one node."""
+_FAULT: Final = r"\(op_type:([^,()]*)(?:, node name: ([\s\S]{0,4096}?))?\): \[(?:Type|Shape)InferenceError\] (.*)"
+"""The form of onnx's text about one node. A name may have lines; the bound keeps the search linear."""
 _FAULTS_INSIDE: Final = "Inference error(s): "
 """What begins the texts about nodes, after that about the node whose graph holds them."""
 _NO_FAULTS: Final = (

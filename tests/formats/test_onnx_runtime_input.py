@@ -230,6 +230,16 @@ def test_a_node_that_cannot_be_inferred_fails_the_session(body, why):
 
 
 @pytest.mark.parametrize(
+    "name", ["two\nlines", "a): [ShapeInferenceError] n", "(op_type:Relu, node name: b", "\x1b[31m"]
+)
+def test_a_name_hides_no_node_that_cannot_be_inferred(name):
+    nodes = [node("MatMul", ["x", "x"], ["r"], name=name), node("Relu", ["x"], ["y"])]
+    answer = OnnxSessions(session(nodes, [X], ["y"]), lambda *_: None).of(find_runtime(VERSION)).placement
+    assert answer.created is False
+    assert answer.failure.message.isprintable()
+
+
+@pytest.mark.parametrize(
     "body",
     ["r = Relu(x) y = Abs(r)", "r = com.microsoft.Gelu(x) y = Relu(r)"],
     ids=["declared sizes", "an operator that onnx does not know"],
