@@ -18,6 +18,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
+    from dmlsplit.checking.results import JudgedEntry
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.library.asking import LibraryAnswer, Question
 
@@ -45,22 +46,21 @@ def _build(target: Target) -> Build:
 
 
 def with_answers(
-    results: Iterable[tuple[Entry, Target, Result]], builds: Mapping[Target, str], keep: Callable[[str], bool]
-) -> Iterator[Result]:
+    judged: Iterable[JudgedEntry], builds: Mapping[Target, str], keep: Callable[[str], bool]
+) -> Iterator[JudgedEntry]:
     """Yields the results in order; those about operators and graphs include the answer of the target's build, which
     `builds` names. `keep` returns True for the rules that are wanted."""
-    found = iter(results)
+    found = iter(judged)
     while batch := list(islice(found, BATCH * len(builds))):
-        answered = [result for _, _, result in batch]
         for target, build in builds.items():
             places = [i for i, (_, by, _) in enumerate(batch) if by == target]
             of_build = _of_build([batch[i] for i in places], find_build(build), keep)
             for i, result in zip(places, of_build, strict=True):
-                answered[i] = result
-        yield from answered
+                batch[i] = batch[i][0], target, result
+        yield from batch
 
 
-def _of_build(batch: Sequence[tuple[Entry, Target, Result]], build: Build, keep: Callable[[str], bool]) -> list[Result]:
+def _of_build(batch: Sequence[JudgedEntry], build: Build, keep: Callable[[str], bool]) -> list[Result]:
     results = [result for _, _, result in batch]
     asked: list[tuple[int, Prepared]] = []
     for i, (entry, _, result) in enumerate(batch):

@@ -31,6 +31,7 @@ from dmlsplit.verdicts.validation import faults
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from dmlsplit.checking.results import JudgedEntry
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.formats.sessions import Sessions
@@ -132,13 +133,7 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
     """
     judged: set[int] = set()
     try:
-        found = _judged_entries(file, question, judged)
-        if question.builds:
-            from dmlsplit.checking.asking import with_answers  # most questions are answered by tables
-
-            yield from with_answers(found, question.builds, question.keep)
-        else:
-            yield from (result for _, _, result in found)
+        yield from _completed(_judged_entries(file, question, judged), question)
         return
     except Exception as error:
         fault = fault_of(error)
@@ -146,49 +141,62 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
     yield from (_not_read(file, len(judged), fault, target) for target in question.targets)
 
 
-def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator[tuple[Entry, Target, Result]]:
-    """Yields (entry, target, result) for each entry of a file and each target; the number of each entry that every
-    target has judged is added to `judged`."""
+def _completed(judged: Iterator[JudgedEntry], question: Question) -> Iterator[Result]:
+    """Yields the results with what else the question asks for: rewritings of refused operators, columns of nodes, and
+    answers of the real library."""
+    if question.name_fixes:
+        judged = _with_fixes(judged)
+    if question.columns:
+        from dmlsplit.checking.compatibility import with_columns  # of pages only
+
+        judged = with_columns(judged, question.columns, question.targets[0])
+    if question.builds:
+        from dmlsplit.checking.asking import with_answers  # most questions are answered by tables
+
+        judged = with_answers(judged, question.builds, question.keep)
+    return (result for _, _, result in judged)
+
+
+def _with_fixes(judged: Iterable[JudgedEntry]) -> Iterator[JudgedEntry]:
+    """Yields the results in order; those about a refused operator or a wrong graph name its rewriting or its cure, if
+    it has one. The report on a node of a model names the node's own."""
+    for entry, target, result in judged:
+        if isinstance(result, Judged) and (fix := _fix(entry, result.report, target)):
+            result = result._replace(fix=fix)
+        yield entry, target, result
+
+
+def _fix(entry: Entry, report: Report, target: Target) -> str:
+    """Returns the cure of a wrong graph, or the line that names the rewriting of a refused operator; "" if there is
+    neither."""
+    if entry.graph is not None:
+        return report.cure
+    desc = entry.descriptor
+    if entry.node is not None or desc is None or report.ok or faults(desc):
+        return ""  # no rewriting removes faults, and searching for one imports much
+    from dmlsplit.legalize import in_words
+    from dmlsplit.legalize.search import legalized
+
+    found = legalized(desc, target)
+    return in_words.fix(found, entry.file, target) if found.ok else ""
+
+
+def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator[JudgedEntry]:
+    """Yields the result about each entry of a file by each target. Adds the number of each entry to `judged` once every
+    target has judged it."""
     from dmlsplit.checking.front_ends import read_entries
 
     sessions: Sessions | None = None
     try:
         for number, entry in enumerate(read_entries(file, question.given)):
             sessions = entry.sessions
-            results = []
-            for target in question.targets:
-                result = judge_entry(entry, target, question.keep)
-                results.append((entry, target, _completed(result, entry, target, question)))
+            results = [(entry, target, judge_entry(entry, target, question.keep)) for target in question.targets]
             # the placements of the model's nodes come with the first entry
             yield from _with_placements(entry, question, results) if number == 0 else results
             judged.add(number)
     finally:
         if sessions is not None:
             sessions.release()
-
-
-def _completed(result: Result, entry: Entry, target: Target, question: Question) -> Result:
-    """Returns the result of one target with what else the question wants: the columns of a node, a rewriting of a
-    refused operator or the cure of a graph, in words."""
-    if not isinstance(result, Judged):
-        return result
-    if entry.node is not None:
-        if not question.columns or target is not question.targets[0]:
-            return result
-        from dmlsplit.checking.compatibility import columns_of  # of pages only
-
-        return result._replace(columns=tuple([columns_of(entry, each) for each in question.columns]))
-    if not question.name_fixes:
-        return result
-    if entry.graph is not None:
-        return result._replace(fix=result.report.cure or None)
-    if entry.descriptor is None or result.report.ok or faults(entry.descriptor):
-        return result  # no rewriting removes faults, and searching for one imports much
-    from dmlsplit.legalize import in_words
-    from dmlsplit.legalize.search import legalized
-
-    found = legalized(entry.descriptor, target)
-    return result._replace(fix=in_words.fix(found, entry.file, target) if found.ok else None)
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
@@ -276,9 +284,7 @@ def _short(name: str | None) -> str | None:
     return None if name is None else shortened(name, MAX_NAME)
 
 
-def _with_placements(
-    entry: Entry, question: Question, results: Sequence[tuple[Entry, Target, Result]]
-) -> Iterator[tuple[Entry, Target, Result]]:
+def _with_placements(entry: Entry, question: Question, results: Sequence[JudgedEntry]) -> Iterator[JudgedEntry]:
     """Yields the results of the first entry of a file; before them, for an ONNX model, a note with the placement of all
     nodes in each target that is a version of ONNX Runtime."""
     placements = {}

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Position, Report
 from dmlsplit.descriptors.enums import FeatureLevel
-from dmlsplit.targets.target import RUNS, Use
+from dmlsplit.targets.target import RUNS, Target, Use
 
 if TYPE_CHECKING:
     from dmlsplit.checking.columns import Compatibility
     from dmlsplit.descriptors.dims import Shape
+    from dmlsplit.formats.operator_files import Entry
     from dmlsplit.graphs import GraphDesc
     from dmlsplit.graphs.execution import Correctness
     from dmlsplit.verdicts.model_placements import SessionAnswer
@@ -153,3 +154,5 @@ def is_finding(note: Note) -> bool:
 Answer: TypeAlias = Judged | NotJudged | NotRead
 """The answer about one operator."""
 Result: TypeAlias = Answer | Note
+JudgedEntry: TypeAlias = "tuple[Entry, Target, Result]"
+"""An entry of a file, the target that judged it, and the result."""

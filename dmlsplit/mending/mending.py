@@ -110,10 +110,10 @@ def _accepted(judged: JudgedModel, original: Original) -> Step:
         return found
     if found.changes:
         found.judged = judged.changed(judged.model)
-    _add(found, at_older_opset(found.judged, original))
-    _add(found, within_ranks(found.judged, original))
-    for cure in (without_quantized_faults, along_axes) if not found.refusals else ():
-        _add(found, cure(found.judged, original))
+    for step in (at_older_opset, within_ranks):
+        _add(found, step(found.judged, original))
+    for step in (without_quantized_faults, along_axes) if not found.refusals else ():
+        _add(found, step(found.judged, original))
     for _ in range(_ROUNDS):
         replaced, changes, refusals = _rewritten(found.judged, original)
         found.changes += changes
