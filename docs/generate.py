@@ -77,10 +77,11 @@ CURES_HEAD = """
 
 The table lists changes to the ONNX model that are correct at every optimization level, the cheapest first for each
 fault. The session configuration `ep.dml.disable_graph_fusion` = 1 avoids CompileGraph's faults without changing the
-model, but loses the benefit of fusion. The table is `dmlsplit.onnxruntime.cures`. Before `check` advises a change, it
-makes the change in memory and judges the changed model. It first tries the changes that keep results and outputs the
-same, which `legalize` also makes, at the nearest node and then at others. It says if no single change helps, if a
-change reveals another fault, and, for a model of more than 3,000 nodes, that it tried nothing.
+model, but loses the benefit of fusion. The table is `dmlsplit.onnxruntime.cures`; `dmlsplit.onnxruntime.cure_places`
+has the operators of MOVABLE. Before `check` advises a change, it makes the change in memory and judges the changed
+model. It first tries the changes that keep results and outputs the same, which `legalize` also makes, at the nearest
+node and then at others. It says if no single change helps, if a change reveals another fault, and, for a model of more
+than 3,000 nodes, that it tried nothing.
 
 """
 USELESS_HEAD = """

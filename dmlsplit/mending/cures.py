@@ -20,7 +20,8 @@ from dmlsplit.mending.constants import empty_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Replacement
 from dmlsplit.mending.surroundings import Surroundings
-from dmlsplit.onnxruntime.cures import WHOLE_FAULTS, Cure, Place, empty_outputs
+from dmlsplit.onnxruntime.cure_places import Place, empty_outputs
+from dmlsplit.onnxruntime.cures import WHOLE_FAULTS, Cure
 from dmlsplit.onnxruntime.operator_traits import Kind, row_of
 from dmlsplit.rules.graph_faults import FaultKind
 

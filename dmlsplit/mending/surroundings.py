@@ -19,7 +19,7 @@ from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Original
 from dmlsplit.mending.sites import Site
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime.cures import Around
+from dmlsplit.onnxruntime.cure_places import Around
 
 
 @dataclass(eq=False, repr=False)

@@ -15,7 +15,8 @@ from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.traits import Fusion, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Value
-from dmlsplit.onnxruntime.cures import CURED_BY_UNSPLIT, UNSPLIT, Around, Cure, advised
+from dmlsplit.onnxruntime.cure_places import Around
+from dmlsplit.onnxruntime.cures import CURED_BY_UNSPLIT, UNSPLIT, Cure, advised
 from dmlsplit.onnxruntime.empty_tensors import NAMED, empty_parts, lost_outputs
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
 from dmlsplit.onnxruntime.graph_build import session_graphs

@@ -11,7 +11,8 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending import advice, cures, graph_cures
-from dmlsplit.onnxruntime.cures import Cure, _operands
+from dmlsplit.onnxruntime.cure_places import operands
+from dmlsplit.onnxruntime.cures import Cure
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.runtime_versions import NEWEST
@@ -82,7 +83,7 @@ def test_what_a_cure_brings_to_light_is_said(seed, cure, then):
     assert f"then it has {then}" in advised.remark
 
 
-PART_SHOWN = Cure("part-output", FaultKind.GATE, "make {a} a graph output", places=_operands("Split"))
+PART_SHOWN = Cure("part-output", FaultKind.GATE, "make {a} a graph output", places=operands("Split"))
 """Does not help: the operand is lost all the same."""
 
 

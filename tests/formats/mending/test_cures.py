@@ -16,7 +16,8 @@ from dmlsplit.mending import graph_cures
 from dmlsplit.mending.cures import CHANGES
 from dmlsplit.mending.judged import JudgedModel
 from dmlsplit.onnxruntime import find_runtime
-from dmlsplit.onnxruntime.cures import CURES, _anywhere, ways
+from dmlsplit.onnxruntime.cure_places import anywhere
+from dmlsplit.onnxruntime.cures import CURES, ways
 from dmlsplit.onnxruntime.findings import findings
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.errors import NotLegalizedError
@@ -296,7 +297,7 @@ def test_every_cure_that_may_be_advised_is_tried():
     first, settled = set(), set()
     for cure in (cure for cure in CURES if cure.places is not None and cure.fault not in settled):
         first.add((cure.fault, cure.name))
-        if cure.applies is _anywhere:
+        if cure.applies is anywhere:
             settled.add(cure.fault)
     first.remove((FaultKind.REPEATED, "tile"))  # it applies only where max-branch does
     assert ADVISED.keys() == first - BY_HAND.keys()
