@@ -28,7 +28,7 @@ from dmlsplit.onnxruntime.creation import (
 )
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
-from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_graphs
+from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run

@@ -12,7 +12,7 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node
-from dmlsplit.onnxruntime.graph_build import optimized
+from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.kernels.copies import moved
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import KERNELS

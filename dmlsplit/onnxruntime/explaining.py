@@ -24,7 +24,7 @@ from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.formats.nodes import OtherNode
 from dmlsplit.formats.sessions import Inputs, NodeKey
 from dmlsplit.graphs.descriptors import node_type
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.onnx_session import Item, OnnxSession

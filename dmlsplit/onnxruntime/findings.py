@@ -19,7 +19,7 @@ from dmlsplit.onnxruntime.cure_places import Around
 from dmlsplit.onnxruntime.cures import CURED_BY_UNSPLIT, UNSPLIT, Cure, advised
 from dmlsplit.onnxruntime.empty_tensors import NAMED, empty_parts, lost_outputs
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged, takes_constants
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.models.older_schemas import at_older, types_at
-from dmlsplit.onnxruntime.graph_build import indices_left
+from dmlsplit.onnxruntime.fused_parts import indices_left
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml
 from dmlsplit.onnxruntime.ranks import beyond_rank
 from dmlsplit.onnxruntime.session_graph import SessionGraph

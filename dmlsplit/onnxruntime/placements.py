@@ -16,7 +16,7 @@ from dmlsplit.models.graph import Doubt, Node, Value
 from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
-from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_graphs
+from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of

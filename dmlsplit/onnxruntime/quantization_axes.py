@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, attribute
-from dmlsplit.onnxruntime.graph_build import optimized
+from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 

@@ -14,7 +14,7 @@ import numpy as np
 from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Node, Value, attribute
-from dmlsplit.onnxruntime.graph_build import optimized
+from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
 from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
 from dmlsplit.onnxruntime.passes.patterns import CLIPS

@@ -23,7 +23,7 @@ from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.native.binding import NUMPY_DTYPE
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.reducing.findings import Question
 from dmlsplit.system.errors import InputError

@@ -15,7 +15,7 @@ from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.graph import Facts
 from dmlsplit.onnxruntime import passes, session_graph
-from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
+from dmlsplit.onnxruntime.fused_parts import optimized, session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import RULES
 from dmlsplit.targets.runtime_versions import find_runtime

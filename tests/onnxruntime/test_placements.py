@@ -7,7 +7,7 @@ from onnx import helper
 
 import dmlsplit as dml
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.onnxruntime.graph_build import optimized
+from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.placing import placed as placed_in
 from dmlsplit.onnxruntime.session_graph import SessionGraph

@@ -20,7 +20,7 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
 from dmlsplit.onnxruntime.fused import SessionGraphs
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import judged, takes_constants
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.scopes import SessionModel
