@@ -30,6 +30,7 @@ from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
 from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
+from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -92,7 +93,7 @@ def answers(
     failures of the file with this version."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [*not_loaded, *(Failure(LOADING, why) for why in model.refused)]
-    graphs = SessionGraph.of_model(model, runtime, options)
+    graphs = graphs_of_model(model, runtime, options)
     for graph, place in zip(graphs, _places(graphs), strict=True):
         # a graph in a removed node is not compiled
         found += _of_graph(graph, place, [] if graph.is_removed else failures)

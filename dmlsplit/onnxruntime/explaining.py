@@ -25,6 +25,7 @@ from dmlsplit.formats.nodes import OtherNode
 from dmlsplit.formats.sessions import Inputs, NodeKey
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.onnxruntime.fused_parts import session_graphs
+from dmlsplit.onnxruntime.graphs_of_model import new_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.onnx_session import Item, OnnxSession
@@ -337,7 +338,7 @@ def _explained(session: OnnxSession, node: _Node) -> Explanation:
     model, runtime, options = session.model, session.runtime, session.options
     tracker = _Tracker(node)
     with watched(tracker):
-        graphs = list(SessionGraph.all_of(model, runtime, options, model.session, model.run))
+        graphs = list(new_graphs(model, runtime, options))
         graph = graphs[node.graph]
         parts = session_graphs(graph)
     facts = facts_in(graph).get(node.index)

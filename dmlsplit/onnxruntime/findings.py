@@ -21,6 +21,7 @@ from dmlsplit.onnxruntime.empty_tensors import NAMED, empty_parts, lost_outputs
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged, takes_constants
+from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph import GRAPH_RULES, GraphRule
@@ -123,7 +124,7 @@ def findings(
     """
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
-    for graph in SessionGraph.of_model(model, runtime, replace(options, graph_fusion=True)):
+    for graph in graphs_of_model(model, runtime, replace(options, graph_fusion=True)):
         parts = session_graphs(graph)
         if not fuses:
             parts = replace(parts, parts=[])

@@ -28,13 +28,14 @@ from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.branches import Taken, without_branches
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
+from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model, release
 from dmlsplit.onnxruntime.imports import not_loaded, read_around_calls
 from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
-from dmlsplit.onnxruntime.session_graph import SessionGraph, release
+from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import any_operator, whole_model
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
@@ -187,7 +188,7 @@ class OnnxSession:
     @property
     def graphs(self) -> list[SessionGraph]:
         """The graphs of the model, each after the graphs inside its nodes."""
-        return SessionGraph.of_model(self.model, self.runtime, self.options)
+        return graphs_of_model(self.model, self.runtime, self.options)
 
     @property
     def unoptimized(self) -> OnnxSession:

@@ -11,43 +11,30 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
-from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads, subgraphs
+from dmlsplit.formats.onnx.protobuf import first_output, has_graphs
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
-from dmlsplit.formats.onnx.tensors import Array, text
-from dmlsplit.models.graph import Doubt, Graph, Node, cut
+from dmlsplit.formats.onnx.tensors import Array
+from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.models.names_inside import NamesInside
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.expansion import holds_graphs
-from dmlsplit.onnxruntime.fused import SessionGraphs
+from dmlsplit.onnxruntime.inner_reads import likely_to_read, read_inside
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.targets.runtime_traits import Quantized
+from dmlsplit.onnxruntime.version_facts import VersionFacts
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 
 _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
-_FIRST_GELU: Final = 20
-_FIRST_LAYER_NORM: Final = 17
-_NEW_CONV: Final = 22
-"""From this version of Conv on, old versions of ONNX Runtime do not change its weights."""
-_FIRST_REMOVED_CAST: Final = 13
-_NEW_CAST: Final = 21
-"""From this version of Cast on, old versions of ONNX Runtime do not remove one that a Shape reads."""
-_NEW_DROPOUT: Final = 22
-"""From this version of Dropout on, old versions of ONNX Runtime do not remove one."""
-_NEW_WHERE: Final = 16
-"""From this version of Where on, old versions of ONNX Runtime do not fuse it with a Not that feeds it."""
-_NEW_RESHAPE: Final = 19
-"""From this version of Reshape on, old versions of ONNX Runtime do not fuse its shape."""
 
 
-class SessionGraph:
+class SessionGraph(VersionFacts):
     """One graph of a model at the time when ONNX Runtime partitions it."""
 
     def __init__(
@@ -63,6 +50,7 @@ class SessionGraph:
         self.runtime = runtime
         self.options = options
         self.scope = scope
+        self.opset = scope.origin.opset
         self.run_scope = run_scope
         self.parent = parent
         self.inputs = {value.name for value in scope.graph.input}
@@ -74,17 +62,17 @@ class SessionGraph:
         self._element_types: dict[int, tuple[Types, Types]] = {}
         self._types_in_words: dict[str, str | None] = {"": ""}
         nodes = scope.graph.node
-        self._inside = {i: list(scope.children(i)) for i, node in enumerate(nodes) if has_graphs(node)}
+        self.inside = {i: list(scope.children(i)) for i, node in enumerate(nodes) if has_graphs(node)}
         """Maps the index of each node with graphs inside to the names of their attributes, with their scopes."""
         folds = options.optimization >= 1
-        self._read_inside = {i: tuple(dict.fromkeys(_likely_to_read(each, folds))) for i, each in self._inside.items()}
+        self._read_inside = {i: tuple(dict.fromkeys(likely_to_read(each, folds))) for i, each in self.inside.items()}
         self._captured = self._all_captured()
         self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
-        self._operators = self.graph.operators
+        self.operators_in_file = self.graph.operators
         self._kinds = self._all_kinds()
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
@@ -94,7 +82,7 @@ class SessionGraph:
             self._kinds = self._all_kinds()
             self._implemented = self._all_implemented()
         self.order = self.graph.walk()
-        """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
+        """The remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
         self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
         """The indices of the nodes that are left on the CPU because they compute with sizes, and the names of the
@@ -103,41 +91,12 @@ class SessionGraph:
         """A cache shared with this graph in sessions of other runtimes; a key has to name whatever of the runtime
         its value depends on."""
 
-    @classmethod
-    def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
-        """Returns all graphs of a model in a session, in the order of `all_of`; runtimes share everything that is equal
-        for them."""
-        first = model.once(options, lambda: list(cls.all_of(model, runtime, options, model.session, model.run)))
-        return model.once((options, runtime), lambda: _for_runtime(first, runtime))
-
-    @classmethod
-    def all_of(
-        cls,
-        model: SessionModel,
-        runtime: Runtime,
-        options: SessionOptions,
-        scope: Scope,
-        run_scope: Scope | None = None,
-        parent: SessionGraph | None = None,
-    ) -> Iterator[SessionGraph]:
-        """Yields the graphs of a model, each after the graphs inside its nodes: ONNX Runtime fuses the inner ones
-        first."""
-        graph = cls(model, runtime, options, scope, run_scope, parent)
-        inner: list[SessionGraph] = []
-        for index, inside in graph._inside.items():
-            inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
-            for name, child in inside:
-                inner += cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
-        graph._settle([each for each in inner if each.parent is graph])
-        yield from inner
-        yield graph
-
-    def _settle(self, inner: Iterable[SessionGraph]) -> None:
+    def settle(self, inner: Iterable[SessionGraph]) -> None:
         """Places the nodes by what the graphs inside them, `inner`, are left to read."""
         read: dict[int, dict[str, None]] = {}
         for graph in inner:
             read.setdefault(graph.scope.steps[-1][0], {}).update(dict.fromkeys(graph._left_to_read()))
-        left = {index: tuple(filter(self._has, read.get(index, ()))) for index in self._inside}
+        left = {index: tuple(filter(self._has, read.get(index, ()))) for index in self.inside}
         if all(set(left[index]) == set(filter(self._has, names)) for index, names in self._read_inside.items()):
             return
         self._read_inside = left
@@ -157,7 +116,7 @@ class SessionGraph:
     def _all_captured(self) -> dict[int, list[str]]:
         """Maps the index of each node with graphs inside to the names that only these graphs read."""
         nodes = self.scope.graph.node
-        own = {index: {*nodes[index].input, *nodes[index].output} for index in self._inside}
+        own = {index: {*nodes[index].input, *nodes[index].output} for index in self.inside}
         return {i: [name for name in names if name not in own[i]] for i, names in self._read_inside.items()}
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
@@ -182,7 +141,7 @@ class SessionGraph:
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
         level = self.options.optimization
-        made = that_may_change(self._operators, BEFORE_PLACEMENT, level)
+        made = that_may_change(self.operators_in_file, BEFORE_PLACEMENT, level)
         if any(getattr(self, name) != getattr(other, name) for each in made for name in each.asks):
             return True
         if level < 1:
@@ -203,7 +162,7 @@ class SessionGraph:
         nodes, untaken = self.scope.graph.node, self.branches.inside
         own = self.inputs | self.initializers.keys() | {name for each in nodes if untaken for name in each.output}
         for index, node in enumerate(nodes):
-            captured = list(_read_inside(node)) if index in self._captured else []
+            captured = list(read_inside(node)) if index in self._captured else []
             # branches that are never taken are there until the graph is folded
             captured += sorted(own & untaken.get(first_output(node), set())) if untaken else []
             added = made.add(index, node, self._number(index, node), node.input, node.output, captured)
@@ -266,37 +225,6 @@ class SessionGraph:
         """The branches that ONNX Runtime has substituted for their Ifs."""
         return self.model.branches
 
-    @property
-    def quantized(self) -> Quantized:
-        """How nodes between DequantizeLinears and QuantizeLinears are fused."""
-        return self.runtime.traits.quantized
-
-    @property
-    def reshapes_products(self) -> bool:
-        """True if a MatMul of more than two dimensions becomes a Gemm between two Reshapes; False without a MatMul."""
-        return "MatMul" in self._operators and self.runtime.traits.reshapes_products
-
-    @property
-    def keeps_attentions(self) -> bool:
-        """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes, even if
-        `reshapes_products`."""
-        return self.reshapes_products and self.runtime.traits.keeps_attentions
-
-    @property
-    def compares_all_numbers(self) -> bool:
-        """See `Facts`."""
-        return "ConstantOfShape" in self._operators and self.runtime.traits.compares_all_numbers
-
-    @property
-    def leaves_large_products(self) -> bool:
-        """See `Facts`."""
-        return self.runtime.traits.leaves_large_products
-
-    @property
-    def fuses_convs(self) -> bool:
-        """True if scales and shifts that follow a Conv are fused into its weights."""
-        return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
-
     @cached_property
     def fusions(self) -> tuple[object, ...]:
         """The properties of the session that, besides the graph, determine the result of the passes after placement:
@@ -310,66 +238,6 @@ class SessionGraph:
         made = that_may_change(self.graph.operators, PASSES, self.options.optimization)
         return [name for each in made for name in sorted(each.asks)]
 
-    @property
-    def makes_gelus(self) -> bool:
-        """True if nodes that compute a Gelu are replaced by one Gelu."""
-        return self.opset >= _FIRST_GELU and self.runtime.traits.fuses_first
-
-    @property
-    def makes_layer_norms(self) -> bool:
-        """True if nodes that compute a LayerNormalization are replaced by one, before nodes are placed."""
-        return self.opset >= _FIRST_LAYER_NORM and self.runtime.traits.fuses_first
-
-    @property
-    def reads_half_epsilons(self) -> bool:
-        """True if nodes are also replaced by a LayerNormalization if the epsilon is a constant of FLOAT16."""
-        return self.runtime.traits.reads_half_epsilons
-
-    @property
-    def removes_dropouts(self) -> bool:
-        """True if the graph has a Dropout, and the session's version of ONNX Runtime removes one that does nothing; old
-        versions keep those of opset 22 and later."""
-        return "Dropout" in self._operators and (self.opset < _NEW_DROPOUT or self.runtime.traits.removes_new_dropouts)
-
-    @property
-    def removes_casts(self) -> bool:
-        """True if the graph has a Cast and a Shape, and the session's version of ONNX Runtime removes a Cast that only
-        Shapes read; old versions keep those of opset 21 and later."""
-        known = self.opset < _NEW_CAST or self.runtime.traits.removes_new_casts
-        return {"Cast", "Shape"} <= self._operators and self.opset >= _FIRST_REMOVED_CAST and known
-
-    @property
-    def removes_clips(self) -> bool:
-        """True if the graph has a QuantizeLinear, and the session's version of ONNX Runtime removes a Relu or Clip in
-        front of it that changes nothing."""
-        return "QuantizeLinear" in self._operators and self.runtime.traits.removes_clips
-
-    @property
-    def fuses_wheres(self) -> bool:
-        """True if the graph has a Where, and the session's version of ONNX Runtime fuses it with the Not in front of
-        it; old versions do not from opset 16 on."""
-        return "Where" in self._operators and (self.opset < _NEW_WHERE or self.runtime.traits.fuses_new_wheres)
-
-    @property
-    def fuses_reshapes(self) -> bool:
-        """True if the shape that a Concat computes for a Reshape becomes a constant."""
-        return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
-
-    @property
-    def merges_reshapes(self) -> bool:
-        """True if Reshapes in a row become one."""
-        return self.fuses_reshapes and self.runtime.traits.merges_reshapes
-
-    @property
-    def merges_shapes(self) -> bool:
-        """True if Shape nodes of tensors with equal sizes read one tensor."""
-        return self.runtime.traits.merges_shapes
-
-    @property
-    def folds_known_sizes(self) -> bool:
-        """True if a node is folded only if the sizes of its results are inferred."""
-        return self.runtime.traits.folds_known_sizes
-
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU has a kernel for the node with this index, or if that is not known."""
         cell = self._implemented[index]
@@ -382,11 +250,6 @@ class SessionGraph:
     def is_expanded(self, index: int) -> bool:
         """True if the node with this index is replaced by the nodes of its function."""
         return self._implemented[index] in EXPANDED
-
-    @property
-    def opset(self) -> int:
-        """The opset of the default domain."""
-        return self.scope.origin.opset
 
     def has_open_sizes(self, node: Node) -> bool:
         """True if a size of an input or output of an optimized graph's node is not known at session creation: its
@@ -512,7 +375,7 @@ class SessionGraph:
         kinds = []
         for index, node in enumerate(self.nodes):
             proto = node.proto
-            own = index if index in self._inside else tuple([each.SerializeToString() for each in proto.attribute])
+            own = index if index in self.inside else tuple([each.SerializeToString() for each in proto.attribute])
             kind = proto.domain, proto.op_type, own, self.types_of_tensors(index)
             kinds.append(first.setdefault(kind, index))
         return kinds
@@ -626,7 +489,7 @@ class SessionGraph:
     @cached_property
     def has_subgraphs(self) -> bool:
         """True if a node that is left has a graph inside, or is replaced by nodes of which one has."""
-        if self._inside and any(has_graphs(node.proto) for node in self.order):
+        if self.inside and any(has_graphs(node.proto) for node in self.order):
             return True
         expanded = (node for node in self.order if self.is_expanded(node.index))
         return any(holds_graphs(node.proto, self.types_of_tensors(node.index)[0], self.opset) for node in expanded)
@@ -639,81 +502,3 @@ class SessionGraph:
     def is_initializer(self, name: str) -> bool:
         """True if the partitioner finds a constant of this name in this graph itself."""
         return self.graph.is_given(name) or name in self.defaults
-
-
-def release(model: SessionModel) -> None:
-    """Frees the graphs of a model, which cannot be used afterwards: reference counts alone would keep them alive."""
-    graphs = [each for made in model.once.values() if isinstance(made, list) for each in made]
-    for graph in {id(each.once): each for each in graphs}.values():  # what several sessions share
-        cut(graph.nodes)
-        for made in (graph.graph, *graph.once.values()):
-            if isinstance(made, Graph):
-                made.release()
-            elif isinstance(made, SessionGraphs):
-                for variant in (each for part in made.parts for each in part.variants):
-                    variant.forget_compiled()
-    for graph in graphs:
-        vars(graph).clear()
-    model.once = Once()
-
-
-def _likely_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator[str]:
-    """Yields the names that the graphs inside a node read, also their own; `inside` has their scopes, and a name may
-    come several times. `folds`: what constant folding removes with Shape nodes of static tensors is left out."""
-    for _, child in inside:
-        gone = _folded_shapes(child) if folds else ()
-        for i, node in enumerate(child.graph.node):
-            if i in gone:
-                continue
-            yield from (text(name) for name in node.input if name)
-            if has_graphs(node):
-                yield from _likely_to_read(child.children(i), folds)
-        yield from (text(value.name) for value in child.graph.output)
-
-
-def _folded_shapes(scope: Scope) -> set[int]:
-    """Returns the indices of a graph's Shape nodes of static tensors, which constant folding removes, and of the nodes
-    that compute something for these alone."""
-    nodes = scope.graph.node
-    if all(node.op_type != "Shape" for node in nodes):
-        return set()
-    readers: dict[str, list[int]] = {value.name: [-1] for value in scope.graph.output}
-    for i, node in enumerate(nodes):
-        for name in reads(node):
-            readers.setdefault(name, []).append(i)
-    found: set[int] = set()
-    for i, node in reversed(list(enumerate(nodes))):
-        read_by = [each for name in node.output for each in readers.get(name, ())]
-        is_folded = operator_name(node) == "Shape" and node.input and is_static(scope.type_of(text(node.input[0]))[1])
-        if is_folded or (read_by and found.issuperset(read_by)):
-            found.add(i)
-    return found
-
-
-def _read_inside(node: onnx.NodeProto) -> Sequence[str]:
-    """Returns the names that the graphs inside a node read; these may compute tensors of the names of its outputs."""
-    inner = [
-        each for graph in subgraphs(node) for each in (*map(reads, graph.node), (value.name for value in graph.output))
-    ]
-    own = set(node.output)
-    return [name for name in dict.fromkeys(name for names in inner for name in names) if name not in own]
-
-
-def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
-    """Returns the graphs of a model in a session of another runtime, in the same order."""
-    if graphs[0].runtime == runtime:
-        return list(graphs)
-    found: dict[int, SessionGraph] = {}
-    for graph in reversed(graphs):  # each graph follows the graphs inside its nodes
-        found[id(graph)] = graph.in_session_of(runtime, None if graph.parent is None else found[id(graph.parent)])
-    made = list(reversed(found.values()))
-    inner: dict[int, list[SessionGraph]] = {}
-    changed: set[int] = set()
-    for before, graph in zip(graphs, made, strict=True):
-        if id(graph) in changed:
-            graph._settle(inner[id(graph)])
-        if graph.parent is not None:
-            inner.setdefault(id(graph.parent), []).append(graph)
-            if graph.graph is not before.graph or id(graph) in changed:
-                changed.add(id(graph.parent))
-    return made

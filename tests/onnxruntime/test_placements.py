@@ -8,9 +8,9 @@ from onnx import helper
 import dmlsplit as dml
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.fused_parts import optimized
+from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.placing import placed as placed_in
-from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -311,14 +311,14 @@ def test_what_comes_of_each_fused_graph(outcome):
 
 def session_graph(text, version):
     model = OnnxSessions(models.text(text, 17), lambda *_: None).model(Inputs())
-    return SessionGraph.of_model(model, find_runtime(version), SessionOptions())[-1]
+    return graphs_of_model(model, find_runtime(version), SessionOptions())[-1]
 
 
 def optimized_for(text):
     """The graph after all passes, of a version that puts Reshapes around a Gemm and of one that does not."""
     model = OnnxSessions(models.text(text, 17), lambda *_: None).model(Inputs())
     runtimes = map(find_runtime, ("1.24.4", "1.20.0"))
-    return [optimized(SessionGraph.of_model(model, runtime, SessionOptions())[-1]) for runtime in runtimes]
+    return [optimized(graphs_of_model(model, runtime, SessionOptions())[-1]) for runtime in runtimes]
 
 
 def test_sessions_share_the_passes_that_find_no_product():

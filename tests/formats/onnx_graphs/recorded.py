@@ -22,9 +22,9 @@ from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import judged, takes_constants
+from dmlsplit.onnxruntime.graphs_of_model import new_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.onnxruntime.session_graph import SessionGraph
 from tests.formats.onnx_graphs import models, patterns
 
 DATA: Final = Path(__file__).parents[2] / "data" / "onnx_graphs" / "executions.jsonl.xz"
@@ -94,7 +94,7 @@ def session_model(proto: onnx.ModelProto, free: dict[str, int] | None = None) ->
 
 
 def parts_of(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraphs]:
-    graphs = SessionGraph.all_of(model, runtime, options, model.session, model.run)
+    graphs = new_graphs(model, runtime, options)
     return [session_graphs(graph) for graph in graphs]
 
 
