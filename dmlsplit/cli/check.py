@@ -165,7 +165,8 @@ class CheckOptions(NamedTuple):
     require_capture: bool
 
     def refuse_to_replace(self, inputs: Sequence[str]) -> None:
-        """Raises UsageError if an output file is also an input or another output."""
+        """Raises UsageError if an output file is also an input, the baseline or another output; --write-baseline may
+        replace the baseline."""
         for written in (self.out, self.write_baseline):
             _streams.refuse_to_replace(written, inputs)
         # A baseline may be updated: --baseline and --write-baseline then name the same file.

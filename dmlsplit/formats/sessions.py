@@ -48,9 +48,10 @@ class Session(Protocol):
         """Returns the version's answer about the Split or Concat node at `place`."""
 
     def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """Returns the faults of the DirectML graphs into which the node at `place` is compiled; for a model without a
-        Split or Concat `place` is None, and the faults of all its graphs are returned. `advise` adds advice to each;
-        None adds none."""
+        """Returns the faults of the model's DirectML graphs that are reported at the Split or Concat at `place`: the
+        faults at its path, and at the model's first one also those at nodes that are no Split or Concat. `place` is
+        None for a model without a Split or Concat: the faults of all its graphs are returned. `advise` adds advice to
+        each; None adds none."""
 
     @property
     def placement(self) -> SessionAnswer:

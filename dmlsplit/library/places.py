@@ -24,7 +24,7 @@ def cache_directory() -> Path:
 
 
 def require_platform() -> None:
-    """Raises Unavailable on a system on which neither Linux nor Windows builds can run."""
+    """Raises Unavailable unless this is Linux on x86-64, the only system on which the harness runs builds."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Unavailable(f"the harness is for Linux on x86-64, this is {sys.platform} {platform.machine()}")
 

@@ -40,8 +40,8 @@ class Refusal:
 
 
 def together(found: Iterable[Refusal]) -> Iterator[tuple[str, str]]:
-    """Yields, for each reason, the names of the first nodes with that reason, as text ("" for the whole model), and the
-    reason."""
+    """Yields, for each reason, the names of the first _NAMES_SHOWN nodes with that reason, separated by commas and with
+    "..." at the end if there are more ("" for the whole model), and the reason."""
     of_reason: dict[str, dict[str, None]] = {}
     for each in found:
         of_reason.setdefault(each.reason, {})[each.path] = None

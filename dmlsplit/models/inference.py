@@ -272,8 +272,9 @@ class Inference:
         return self.inferred(model, data_propagation=data_propagation, strict=False).model
 
     def inferred(self, model: onnx.ModelProto, *, data_propagation: bool = True, strict: bool = True) -> Inferred:
-        """Returns what `infer_shapes` returns; if `strict`, also what onnx says of the nodes that it cannot infer,
-        which takes twice as long if there are any."""
+        """Returns the model that `infer_shapes` returns and, if `strict`, onnx's text about the nodes for which
+        inference fails (`faults`, "" if it fails for none); the text takes as long again if there are any. Raises
+        InferenceError as `infer_shapes`."""
         copied, asked = 0, model
         names: Mapping[str, str] = {}
         if any(map(has_graphs, model.graph.node)):

@@ -277,6 +277,7 @@ def _elements(tensor: BoundTensor, binding: BoundMemory) -> np.ndarray:
 
 
 def new_output(tensor: BoundTensor) -> np.ndarray:
-    """Returns a fresh, zeroed array with the strides of an output that is not packed."""
+    """Returns a new array, filled with zeros, for an output that is not packed: of the tensor's sizes, data type and
+    strides in bytes."""
     memory = np.zeros(tensor.extent, tensor.dtype)
     return np.ndarray(tensor.sizes, tensor.dtype, buffer=memory, strides=tensor.strides)

@@ -224,8 +224,8 @@ class ArrayFields(NamedTuple):
 
 
 def array_fields(array: object) -> ArrayFields:
-    """Returns the members of an ndarray of two dimensions, read at the offsets of numpy's ABI; nonsense if it has
-    another one."""
+    """Returns the members of an ndarray of two dimensions, read at the offsets of numpy's ABI. With another ABI, the
+    values are meaningless."""
     fields = lib.dms_describe_array(id(array))
     return ArrayFields(fields.data, fields.dtype, fields.flags, tuple(fields.sizes), tuple(fields.strides))
 

@@ -22,13 +22,15 @@ class Memory(NamedTuple):
 
 
 def split(desc: SplitOperatorDesc, source: Memory, outputs: Sequence[Memory]) -> None:
-    """Executes a split that `validate` accepts, one output after another in row-major order."""
+    """Copies the elements of `source` into the outputs, in place, one output after another in row-major order, as a
+    split does that `validate` accepts."""
     for size, at_whole, at_part, part in _places(desc, source, outputs):
         part.data[at_part : at_part + size] = source.data[at_whole : at_whole + size]
 
 
 def join(desc: JoinOperatorDesc, inputs: Sequence[Memory], output: Memory) -> None:
-    """Executes a join that `validate` accepts, one input after another in row-major order."""
+    """Copies the elements of the inputs into `output`, in place, one input after another in row-major order, as a join
+    does that `validate` accepts."""
     for size, at_whole, at_part, part in _places(desc, output, inputs):
         output.data[at_whole : at_whole + size] = part.data[at_part : at_part + size]
 

@@ -99,8 +99,9 @@ class FusedGraph:
         return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
 
     def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
-        """Returns the node with one of these operators that is the fewest edges away from `start`, producers before
-        readers. If no path leads to one, returns the first such node; None if the graph has none."""
+        """Returns the index of the node with one of the operators `wanted` that is the fewest edges away from the node
+        with index `start`; of equally near ones, a producer before a reader. If no path leads to one, returns the
+        index of the first such node; None if the graph has none."""
         return self.once(wanted, lambda: self._all_nearest(wanted))[start]
 
     def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:

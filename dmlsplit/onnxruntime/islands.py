@@ -180,7 +180,8 @@ def _attribute(graph: SessionGraph, index: int) -> str:
 
 
 def grouped(found: Sequence[Island]) -> Iterator[list[Island]]:
-    """Yields islands with the same operators and the same remedies together, those with the most copies first."""
+    """Yields the islands as lists of those with equal operators and equal `moved_by`; the list with the most copied
+    tensors comes first."""
     groups: dict[object, list[Island]] = defaultdict(list)
     for island in found:
         groups[frozenset(island.operators.items()), island.moved_by].append(island)

@@ -32,7 +32,8 @@ class OlderOpset(NamedTuple):
 
 
 def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]) -> OlderOpset | None:
-    """Returns the older opset with the most nodes on DirectML; None if none has more than the model's own.
+    """Returns the older opset with the most nodes on DirectML, the newest of several; None if none has more than the
+    model's own. Its `why` is set if every opset with more has an obstacle; it is then the newest of these.
 
     `graphs` are those of the session; `whole()` returns those of a session without optimization, which has every node.
     """

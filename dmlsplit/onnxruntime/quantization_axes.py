@@ -113,7 +113,8 @@ def out_of_range(graph: SessionGraph) -> Iterator[tuple[Node, str]]:
 
 
 def all_off_axis(graphs: Sequence[SessionGraph]) -> Iterator[OffAxis]:
-    """Yields such quantizations of all graphs of a session."""
+    """Yields the quantizations that `off_axis` yields for each graph of a session; graphs that optimization removes are
+    left out."""
     for graph in graphs:
         if not graph.is_removed:
             yield from off_axis(graph)

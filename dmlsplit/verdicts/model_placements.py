@@ -58,7 +58,8 @@ class NodePlacement:
         return str(self.provider)
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the JSON form as a dict."""
+        """Returns a dict for JSON: the operator, the placement and its reason as text (None without one), `version`,
+        `newest` and `graph`."""
         return {
             "operator": self.op,
             "placement": str(self),

@@ -192,5 +192,5 @@ def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
 
 
 def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
-    """Returns those of `releases()` that accept the descriptor (its report is `ok`), the oldest first."""
+    """Returns the releases that accept the descriptor (its report is `ok`), the oldest first; () if none does."""
     return tuple(release for release in releases() if evaluate(desc, target_of(release)).ok)

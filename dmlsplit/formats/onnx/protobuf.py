@@ -36,7 +36,7 @@ def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graphs_named(node: onnx.NodeProto, name: str) -> list[onnx.GraphProto]:
-    """Returns the graphs in the attributes of a node that are called `name`, in order."""
+    """Returns the graphs in the node's attributes named `name`, in order; [] if there are none."""
     return [graph for attribute in node.attribute if attribute.name == name for graph in graphs_of(attribute)]
 
 
