@@ -202,23 +202,20 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     """Returns a target's result about one entry, with positions in the file; unreadable input is reported regardless of
     `keep`."""
-    if entry.error is not None:
-        return _not_read(entry.file, entry.index, entry.error, target, entry.name)
     if entry.node is None:
-        report, row = _judged_alone(entry, target), None
-    else:
-        from dmlsplit.checking.node_verdicts import judge_node  # many files are not models
+        return judge_alone(entry, target, keep)
+    from dmlsplit.checking.node_verdicts import judge_node  # many files are not models
 
-        report, row = judge_node(entry.node, entry.descriptor, target)
+    report, row = judge_node(entry.node, entry.descriptor, target)
     return _in_file(report, row, entry, target, keep)
 
 
-def judge_alone(entry: Entry, target: Target) -> Result:
+def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     """As `judge_entry`, for an entry that is not a node of a model: an operator or graph by itself, an entry that could
     not be read, or one that is not judged."""
     if entry.error is not None:
         return _not_read(entry.file, entry.index, entry.error, target, entry.name)
-    return _in_file(_judged_alone(entry, target), None, entry, target, keep_all)
+    return _in_file(_judged_alone(entry, target), None, entry, target, keep)
 
 
 def _judged_alone(entry: Entry, target: Target) -> Report:

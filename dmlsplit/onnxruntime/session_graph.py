@@ -453,7 +453,7 @@ class SessionGraph(VersionFacts):
     def operator(self, index: int) -> Operator | None:
         """Returns the node's row of the table of operators; None if there is none."""
         node = self.nodes[index].proto
-        return operator_of(node, self.scope.origin.opset, self.runtime)
+        return operator_of(node, self.opset, self.runtime)
 
     def types_of(self, index: int) -> Types:
         """Returns the types of the type parameters of a node's operator; () without a row in the table."""
