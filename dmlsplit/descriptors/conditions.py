@@ -353,8 +353,8 @@ def at_least(size: Expression, least: int) -> Condition:
 
 
 def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator[Condition]:
-    """Yields the conditions under which sizes match a declared shape; a declared name matches any size, and an unknown
-    shape matches any sizes."""
+    """Yields the conditions under which sizes match a declared shape, for each declared number or interval; a declared
+    name matches any size, and an unknown shape matches any sizes. The ranks are not compared."""
     for dim, size in zip(declared or (), sizes or (), strict=False):
         if isinstance(dim, int):
             yield is_one(size, dim)

@@ -237,7 +237,8 @@ class Device:
         return BindingTable(self._state, dispatchable, size_in_descriptors)
 
     def record_dispatch(self, dispatchable: Dispatchable, table: BindingTable) -> None:
-        """Executes a dispatch at once (RecordDispatch): the outputs have been written when it returns.
+        """Executes a dispatch at once (RecordDispatch): the outputs have been written when it returns. Does nothing if
+        the device is removed.
 
         Removes the device if something is not bound or the table is another dispatchable's. Raises DirectMLError
         without an HRESULT, and writes nothing, if the dispatch would read or write outside a buffer, or if something is

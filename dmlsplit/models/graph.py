@@ -503,8 +503,8 @@ class Graph:
     def walk(self) -> Sequence[Node]:
         """Returns the nodes in the order in which ONNX Runtime visits them.
 
-        Depth first from the nodes without readers, the last one first, and from each node to its inputs' producers, the
-        last one first.
+        Each node comes after the producers of the tensors that it reads. The search is depth first, from the nodes
+        without readers, the last one first, and from each node to these producers, the last one first.
         """
 
         def before(node: Node) -> Iterable[Node]:

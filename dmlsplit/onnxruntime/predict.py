@@ -106,7 +106,8 @@ def _predicted(
 
 @lru_cache(maxsize=1024)
 def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
-    """Returns the placement of a node by its own facts: the steps of `predict` up to the creation of its operator."""
+    """Returns the placement of a node by its own facts, found by the steps of `predict` before its operator is created:
+    with an `answer` if one of these steps decides it."""
     found = _Predictor(facts, runtime, None, options, 1)
     try:
         found.before_operators()

@@ -40,8 +40,9 @@ def not_followed(node: onnx.NodeProto) -> None:
 
 
 def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
-    """Returns the memory, in bytes, that copies of the nodes take, graphs included. `callee` returns the cost of
-    expanding a node's call of a function, or None if the node is not a call or is not expanded."""
+    """Returns the Cost of one copy of each node, with its graphs: the bytes, and the copies of the enclosing function's
+    attributes. `callee` returns the cost of expanding a node's call of a function, or None if the node is not a call or
+    is not expanded."""
     own, copies = 0, Counter[str]()
     for node in nodes:
         called = callee(node) or Cost(0)

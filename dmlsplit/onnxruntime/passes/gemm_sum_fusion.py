@@ -6,8 +6,8 @@ from dmlsplit.models.graph import Graph, Node
 
 
 def gemm_sum_fusion(graph: Graph) -> None:
-    """Fuses, in place, a Sum of two tensors into the Gemm of which it is the only reader; its other tensor becomes the
-    Gemm's third input."""
+    """Fuses, in place, a Sum of two tensors of equal shapes into the Gemm of two inputs that computes one of them and
+    that only the Sum reads; the other tensor becomes the Gemm's third input."""
     gone: set[Node] = set()
     for node in graph.nodes:
         after = node.only_reader if node not in gone and node.op_type == "Gemm" and len(node.inputs) == 2 else None

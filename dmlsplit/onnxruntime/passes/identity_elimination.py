@@ -47,7 +47,8 @@ def write_outputs(graph: Graph) -> None:
 
 
 def write_outputs_of_branches(graph: Graph) -> None:
-    """Does the same as `write_outputs`, in place, after branches have taken the places of their Ifs."""
+    """Removes, in place, the Identity nodes of graph outputs that `write_directly` can remove. It runs after branches
+    have taken the places of their Ifs: outputs of branches are then tensors like others."""
     for node in _of_outputs(graph, ()):
         write_directly(graph, node)
 

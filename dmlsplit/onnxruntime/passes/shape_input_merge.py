@@ -22,7 +22,8 @@ def shape_input_merge(graph: Graph) -> None:
 
 
 def shapes_of_branches(graph: Graph) -> None:
-    """Does the same as `shape_input_merge`, in place, after branches have taken the places of their Ifs."""
+    """Merges Shapes as `shape_input_merge` does, in place, in a graph in which branches have taken the places of their
+    Ifs: those of branches and of the graph around them together. Other graphs are not changed."""
     if graph.facts.branches.of:
         _merge(graph, lambda name: ())
 
