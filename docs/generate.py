@@ -13,7 +13,7 @@ import benchmark_plot
 import dmlsplit as dml
 from dmlsplit import find_release, graphs
 from dmlsplit.checking.columns import spans
-from dmlsplit.checking.configuration import SCHEMA
+from dmlsplit.checking.settings import SCHEMA
 from dmlsplit.conformance import suite
 from dmlsplit.device import examples as device_examples
 from dmlsplit.formats.limits import Limit

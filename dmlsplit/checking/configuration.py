@@ -9,8 +9,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
@@ -18,6 +18,9 @@ from dmlsplit.system.errors import InputError, naming
 from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 from dmlsplit.system.spelling import nearest
+
+if TYPE_CHECKING:
+    from dmlsplit.checking.settings import ValueKind
 
 OWN: Final = "dmlsplit.toml"
 SHARED: Final = "pyproject.toml"
@@ -29,99 +32,8 @@ _MOST_SHARED: Final = 1 << 20
 """The most bytes of a pyproject.toml."""
 _MOST_BRACKETS: Final = 16
 """The most brackets in a pattern, because fnmatch searches for the end of each."""
-_LARGEST: Final = 2**63 - 1
-"""The largest integer in TOML, and the largest size in ONNX."""
 
 Table = Mapping[str, Any]
-
-
-class ValueKind(NamedTuple):
-    """A kind of value: its description, its JSON schema, and the check that the schema expresses."""
-
-    words: str
-    schema: dict[str, Any]
-    check: Callable[[Any], bool]
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _table_of(kind: ValueKind, words: str) -> ValueKind:
-    return ValueKind(
-        words,
-        {"type": "object", "additionalProperties": kind.schema},
-        lambda value: isinstance(value, dict) and all(map(kind.check, value.values())),
-    )
-
-
-_SIZE: Final = {"type": "integer", "minimum": 0, "maximum": _LARGEST}
-_TEXT: Final = ValueKind("a text", {"type": "string"}, lambda value: isinstance(value, str))
-_PATH: Final = ValueKind(
-    "a path", {"type": "string", "pattern": "^[^\\u0000]*$"}, lambda value: isinstance(value, str) and "\0" not in value
-)
-_TEXTS: Final = ValueKind("a list of texts", {"type": "array", "items": {"type": "string"}}, _is_texts)
-_TEXT_OR_TEXTS: Final = ValueKind(
-    "a text or a list of texts",
-    {"anyOf": [_TEXT.schema, _TEXTS.schema]},
-    lambda value: isinstance(value, str) or _is_texts(value),
-)
-FAILING: Final = ("error", "warning", "unknown")
-"""The values of `fail-on`."""
-_FAILING: Final = ValueKind(
-    '"error", "warning", "unknown" or a list of these',
-    {"anyOf": [{"enum": [*FAILING]}, {"type": "array", "items": {"enum": [*FAILING]}}]},
-    lambda value: value in FAILING or (_is_texts(value) and set(value) <= set(FAILING)),
-)
-_SHAPE: Final = ValueKind(
-    "a list of sizes, with ? for unknown sizes",
-    {"type": "array", "items": {"anyOf": [_SIZE, {"const": "?"}]}},
-    lambda value: isinstance(value, list) and all(size == "?" or _is_size(size) for size in value),
-)
-_SHAPES: Final = _table_of(_SHAPE, "a table of shapes: images = [1, 3, 640, 640]")
-_SIZES: Final = _table_of(ValueKind("a size", _SIZE, _is_size), "a table of sizes: batch = 1")
-
-_OF_MODELS: Final[Mapping[str, ValueKind]] = {"shapes": _SHAPES, "dims": _SIZES, "free-dimensions": _SIZES}
-KEYS: Final[Mapping[str, ValueKind]] = {
-    "feature-level": _TEXT,
-    "directml": _TEXT_OR_TEXTS,
-    "onnxruntime": _TEXT_OR_TEXTS,
-    "windows": _TEXT_OR_TEXTS,
-    "windows-ml": _TEXT_OR_TEXTS,
-    "assume": _TEXTS,
-    "select": _TEXTS,
-    "ignore": _TEXTS,
-    "fail-on": _FAILING,
-    "baseline": _PATH,
-    **_OF_MODELS,
-    "per-file-ignores": _table_of(_TEXTS, 'a table of lists of rules: "old/*.onnx" = ["node/"]'),
-    "models": ValueKind(
-        'a table of tables: [models."yolo*.onnx".dims]',
-        {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "properties": {name: kind.schema for name, kind in _OF_MODELS.items()},
-                "additionalProperties": False,
-            },
-        },
-        lambda value: isinstance(value, dict) and all(isinstance(table, dict) for table in value.values()),
-    ),
-}
-_OPTIONS: Final = tuple([name for name in KEYS if name not in (*_OF_MODELS, "baseline", "per-file-ignores", "models")])
-"""The keys that are options of `dmlsplit check`."""
-SCHEMA: Final[dict[str, Any]] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "dmlsplit.toml, and [tool.dmlsplit] of pyproject.toml",
-    "type": "object",
-    "properties": {name: kind.schema for name, kind in KEYS.items()},
-    "additionalProperties": False,
-}
-"""The JSON schema of the table; docs/dmlsplit.schema.json is generated from it."""
 
 
 class Configuration(NamedTuple):
@@ -134,7 +46,11 @@ class Configuration(NamedTuple):
         """Returns the defaults that the file sets for options of `dmlsplit check`, by parameter name, as click's
         default_map takes them."""
         found: dict[str, Any] = {}
-        for name in _OPTIONS:
+        if not self.table:
+            return found
+        from dmlsplit.checking.settings import OPTIONS  # most projects have no such file
+
+        for name in OPTIONS:
             if name in self.table:
                 value = self.table[name]
                 found[name.replace("-", "_")] = [value] if isinstance(value, str) else value
@@ -198,9 +114,11 @@ def _read(path: str) -> Configuration | None:
         table = tools.get("dmlsplit") if isinstance(tools, dict) else None
         if table is None:
             return None
+    from dmlsplit.checking.settings import KEYS, OF_MODELS
+
     _check(table, KEYS, path, "")
     for pattern, inside in table.get("models", {}).items():
-        _check(inside, _OF_MODELS, path, f"models.{_shown(pattern)}.")
+        _check(inside, OF_MODELS, path, f"models.{_shown(pattern)}.")
     for pattern in (*table.get("models", {}), *table.get("per-file-ignores", {})):
         if len(pattern) > Limit.CONFIG_PATTERN.most or pattern.count("[") > _MOST_BRACKETS:
             most = f"{Limit.CONFIG_PATTERN.most} characters, or {_MOST_BRACKETS} opening brackets"
@@ -211,8 +129,6 @@ def _read(path: str) -> Configuration | None:
 def _table(path: str) -> Any:
     """Returns the TOML table in a file; {} for a pyproject.toml that does not mention dmlsplit. Raises InputError if it
     is malformed or too large, OSError if it cannot be read."""
-    import tomllib  # most projects have no such file
-
     most = Limit.CONFIG_FILE.most
     with naming(path), open_input(path) as file:
         data = read_at_most(file, most if _is_own(path) else _MOST_SHARED)
@@ -220,6 +136,8 @@ def _table(path: str) -> Any:
         return {}
     if data is None or len(data) > most:
         raise InputError(f"is larger than {most} bytes", file=path)
+    import tomllib
+
     try:
         text = data.decode("utf-8")
         if (long := re.search(_LONG_KEY, text)) is None:

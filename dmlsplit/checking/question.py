@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.targets.target import Target, find_target
 
 if TYPE_CHECKING:
     from dmlsplit.checking.columns import Columns
     from dmlsplit.checking.front_ends import Given
+
+FAILING: Final = ("error", "warning", "unknown")
+"""What makes a check fail, if it is asked for: the values of --fail-on."""
 
 Keep: TypeAlias = Callable[[str], bool]
 """Returns True for rule ids whose diagnostics are wanted."""

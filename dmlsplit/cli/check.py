@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dmlsplit.checking.configuration import FAILING
 from dmlsplit.checking.files import judge_files
 from dmlsplit.checking.front_ends import Given, given_for
-from dmlsplit.checking.question import Question
+from dmlsplit.checking.question import FAILING, Question
 from dmlsplit.checking.results import NotRead, Result, Verdict
 from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (

@@ -9,7 +9,7 @@ import tomllib
 import jsonschema
 import pytest
 
-from dmlsplit.checking import configuration
+from dmlsplit.checking import configuration, settings
 from tests.cli.conftest import BAD, GOOD, INT64, posix
 
 
@@ -246,14 +246,14 @@ def test_the_schema_says_the_same(text):
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    faults = list(jsonschema.Draft202012Validator(configuration.SCHEMA).iter_errors(table))
+    faults = list(jsonschema.Draft202012Validator(settings.SCHEMA).iter_errors(table))
     assert bool(faults) is ("there is no rule" not in WRONG[text] and WRONG[text] != "99")
 
 
 def test_the_schema_takes_what_is_right():
     text = 'directml = ["1.8.0"]\n[shapes]\nx = [1, "?"]\n[models."a*".dims]\nn = 0\n[per-file-ignores]\n"*" = []'
-    jsonschema.Draft202012Validator.check_schema(configuration.SCHEMA)
-    jsonschema.validate(tomllib.loads(text), configuration.SCHEMA)
+    jsonschema.Draft202012Validator.check_schema(settings.SCHEMA)
+    jsonschema.validate(tomllib.loads(text), settings.SCHEMA)
 
 
 @pytest.mark.parametrize("key", ["feature-level", "directml", "onnxruntime"])

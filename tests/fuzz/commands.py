@@ -13,7 +13,7 @@ from typing import Final
 
 import onnx
 
-from dmlsplit.checking.configuration import KEYS
+from dmlsplit.checking.settings import KEYS
 from dmlsplit.cli import main
 from dmlsplit.formats.limits import Limit
 from dmlsplit.targets.releases import releases
