@@ -20,7 +20,7 @@ from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutt
 from dmlsplit.legalize._loops import loops_of
 from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
 from dmlsplit.legalize._temporary import TemporaryPacking
-from dmlsplit.legalize._words import steps
+from dmlsplit.legalize.in_words import steps
 from dmlsplit.legalize.regions import Region
 from dmlsplit.legalize.result import Legalization
 from dmlsplit.rules import RULES
