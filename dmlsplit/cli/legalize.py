@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +135,10 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
                 return status
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
             return status
-        model = json.dumps(_model(file, done), indent=2) + "\n"
+        from dmlsplit.formats.dxdispatch.write import legalized_model
+
+        made = legalized_model(file, [(entry.name, found) for entry, found in done])
+        model = json.dumps(made, indent=2) + "\n"
         with _streams.output(out) as write:
             write(model)
     return status
@@ -173,16 +175,3 @@ def _lines(entry: Entry, item: Judged, found: Legalization, target: Target) -> l
         return text.lines(item._replace(report=report))
     head = f"{text.plain(text.subject_parts(item))}: runs on {target.name} as {in_words.summary(found)}"
     return [head, *(f"  {line}" for line in in_words.lines(found))]
-
-
-def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:
-    """Returns the DxDispatch model to write: that in `file` with its operators replaced or, if `file` is not one, a new
-    one."""
-    from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
-    from dmlsplit.formats.jsontext import JsonText
-
-    if file != "-" and file.lower().endswith(".json"):
-        source = JsonText.of_file(file)
-        if isinstance(source.value, dict) and "dispatchables" in source.value:
-            return rewritten_model(source, {entry.name: found for entry, found in done if entry.name is not None})
-    return new_model([(entry.name, found) for entry, found in done])

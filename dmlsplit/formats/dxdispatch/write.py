@@ -21,6 +21,19 @@ _BYTES: Final = TensorDataType.INT8
 """The type for printing a buffer that has none of its own."""
 
 
+def legalized_model(file: str, legalizations: Sequence[tuple[str | None, Legalization]]) -> Members:
+    """Returns the DxDispatch model, as a JSON object, that runs the legalized operators of a file: the model in the
+    file with its operators replaced or, if the file has none, a new one. `legalizations` are as in `new_model`.
+
+    Raises InputError if the model in the file is malformed, OSError if the file cannot be read.
+    """
+    if file != "-" and file.lower().endswith(".json"):
+        text = JsonText.of_file(file)
+        if isinstance(text.value, dict) and "dispatchables" in text.value:
+            return rewritten_model(text, {name: found for name, found in legalizations if name is not None})
+    return new_model(legalizations)
+
+
 def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Members:
     """Returns a DxDispatch model, as a JSON object, that runs legalized operators one after another, each with separate
     resources, and prints the outputs. `legalizations` are pairs of a name (None: "operator") and a legalization.
