@@ -3,7 +3,8 @@ together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from dmlsplit.models.graph import Graph, cut
 from dmlsplit.models.once import Once
@@ -25,24 +26,23 @@ def graphs_of_model(model: SessionModel, runtime: Runtime, options: SessionOptio
 def new_graphs(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Iterator[SessionGraph]:
     """Yields the graphs of a model in a session, each after the graphs inside its nodes: ONNX Runtime fuses the inner
     ones first. They are made anew."""
-    return _below(model, runtime, options, model.session, model.run, None)
+    return _with_inner(partial(SessionGraph, model, runtime, options), model.session, model.run, None)
 
 
-def _below(
-    model: SessionModel,
-    runtime: Runtime,
-    options: SessionOptions,
+def _with_inner(
+    made: Callable[[Scope, Scope | None, SessionGraph | None], SessionGraph],
     scope: Scope,
     run_scope: Scope | None,
     parent: SessionGraph | None,
 ) -> Iterator[SessionGraph]:
-    """Yields the graph of `scope` after the graphs inside its nodes; `parent` is the graph around it."""
-    graph = SessionGraph(model, runtime, options, scope, run_scope, parent)
+    """Yields the graph of `scope` after the graphs inside its nodes. `run_scope` is its scope at the first Run, if it
+    has one; `parent` is the graph around it. `made` returns the graph of these three."""
+    graph = made(scope, run_scope, parent)
     inner: list[SessionGraph] = []
     for index, inside in graph.inside.items():
         inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
         for name, child in inside:
-            inner += _below(model, runtime, options, child, inner_run.get(name), graph)
+            inner += _with_inner(made, child, inner_run.get(name), graph)
     graph.settle([each for each in inner if each.parent is graph])
     yield from inner
     yield graph
