@@ -26,8 +26,8 @@ class VersionFacts:
     """The properties of a version that passes read, for a graph of one opset: those of `Facts` that follow from the
     version's RuntimeTraits, from the opset, and from the operators of the graph in the file.
 
-    Versions for which the properties in the `asks` of all passes are equal share the resulting graph. A property is
-    False where the graph has no operator that it concerns.
+    Versions for which the properties in the `asks` of all passes are equal share the resulting graph. Therefore, some
+    are False if the graph has no node that the pass would change: versions that differ only in these share it as well.
     """
 
     runtime: Runtime
@@ -54,17 +54,18 @@ class VersionFacts:
 
     @property
     def compares_all_numbers(self) -> bool:
-        """See `Facts`."""
+        """True if equal nodes are merged whatever the type of their one-element tensor attribute; False without a
+        ConstantOfShape, which has such an attribute."""
         return "ConstantOfShape" in self.operators_in_file and self.runtime.traits.compares_all_numbers
 
     @property
     def leaves_large_products(self) -> bool:
-        """See `Facts`."""
+        """True if no MatMulIntegerToFloat is created with factors of more than 4 GB."""
         return self.runtime.traits.leaves_large_products
 
     @property
     def fuses_convs(self) -> bool:
-        """True if scales and shifts that follow a Conv are fused into its weights."""
+        """True if scales and shifts that follow a Conv are fused into its weights; False without a Conv."""
         return "Conv" in self.operators_in_file and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
     @property
