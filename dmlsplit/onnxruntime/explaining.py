@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import enum
 import os
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import onnx
@@ -21,21 +19,18 @@ import onnx
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.descriptors.schema import known_operator
-from dmlsplit.formats.nodes import OtherNode
 from dmlsplit.formats.sessions import Inputs, NodeKey
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graphs_of_model import new_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
-from dmlsplit.onnxruntime.onnx_session import Item, OnnxSession
+from dmlsplit.onnxruntime.node_names import SessionNode, only_node, session_nodes, wanted_node
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.passes import Pass, watched
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.onnxruntime.session_graph import SessionGraph
-from dmlsplit.system.errors import InputError
-from dmlsplit.system.printable import printable
-from dmlsplit.system.spelling import nearest
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
@@ -46,10 +41,6 @@ if TYPE_CHECKING:
     from dmlsplit.onnxruntime.fused import Part
     from dmlsplit.verdicts.model_placements import SessionAnswer, Why
 
-_MOST_LISTED: Final = 4
-"""The most names that an error message lists."""
-_MOST_COMPARED: Final = 10_000
-"""The most names that an unknown one is compared with."""
 BRANCHES: Final = "constant_if"
 """The step that replaces an If whose condition is constant by its branch."""
 
@@ -222,119 +213,17 @@ def explain(
     inputs = Inputs(run_shapes or {}, run_dims or {}, run_values or {}, free_dimensions or {})
     sessions, read = read_sessions(source, inputs, allow_paths=allow_paths)
     session = sessions.of(runtime, options)
-    nodes = list(_nodes(session.graphs))
-    wanted = _wanted(node, read.items, {name for each in nodes for name in each.names})
+    nodes = list(session_nodes(session.graphs))
+    wanted = wanted_node(node, read.items, {name for each in nodes for name in each.names})
     found = wanted.among(nodes)
     if not found and session.is_removed(wanted.path):
         answer = None if wanted.key is None else session.answer(wanted.key)
         removed = Step(BRANCHES, 1, True, Fate.REMOVED, ())
         return Explanation(wanted.path, wanted.operator, runtime, options, (removed,), answer=answer)
-    return _explained(session, _only(wanted, found, nodes))
+    return _explained(session, only_node(wanted, found, nodes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A node of a session: its graph, its index there, and which of the nodes with its operator and path it is."""
-
-    graph: int
-    index: int
-    path: str
-    operator: str
-    number: int
-    names: frozenset[str]
-    """Its path, its name, and its outputs."""
-
-
-def _nodes(graphs: Sequence[SessionGraph]) -> Iterator[_Node]:
-    seen: Counter[tuple[str, str]] = Counter()
-    for k, graph in enumerate(graphs):
-        for index, node in enumerate(graph.nodes):
-            path = graph.path(index)
-            names = frozenset(filter(None, (path, node.proto.name, *node.proto.output)))
-            yield _Node(k, index, path, node.op_type, seen[node.op_type, path], names)
-            seen[node.op_type, path] += 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The requested node: the one with `key`, or if that is None any node with this path or name."""
-
-    path: str
-    key: NodeKey | None = None
-    number: int | None = None
-    """The index among the nodes with this name."""
-
-    @property
-    def operator(self) -> str:
-        return "" if self.key is None else self.key.op
-
-    def among(self, nodes: Sequence[_Node]) -> list[_Node]:
-        """Returns the nodes in `nodes` that may be meant: by key if there is one, else by path or, if no node has the
-        path, by name; only number `number` of them if that is given. [] if there is none."""
-        if self.key is not None:
-            return [each for each in nodes if NodeKey(each.operator, each.path, each.number) == self.key]
-        found = [each for each in nodes if each.path == self.path] or [
-            each for each in nodes if self.path in each.names
-        ]
-        return found if self.number is None else found[self.number : self.number + 1]
-
-
-def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _Wanted:
-    """Returns which node a caller names. An int, or the text of a number that is not in `names`, is an index into
-    `items`, the nodes that `check` lists; text#k is the node number k with the path or name `text`. Raises InputError
-    for an index out of range; that a name exists is not checked."""
-    if isinstance(node, int) or (node not in names and parsed_index(node) is not None):
-        index = node if isinstance(node, int) else parsed_index(node)
-        assert index is not None
-        if not 0 <= index < len(items):
-            counted = f"0 to {len(items) - 1}" if items else "none"
-            raise InputError(f"there is no node {index}; check lists {counted}")
-        item = items[index]
-        return _Wanted(_path_of(item), _key_of(item))
-    path, separator, number = node.rpartition("#")
-    if node not in names and separator and (which := parsed_index(number)) is not None:
-        return _Wanted(path, number=which)
-    key = next((found for item in items if (found := _key_of(item)) is not None and found.path == node), None)
-    return _Wanted(node) if node in names or key is None else _Wanted(node, key)
-
-
-def parsed_index(text: str) -> int | None:
-    """Returns the value of a text of one to nine decimal digits; None for any other text."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
-
-
-def _key_of(item: Item) -> NodeKey | None:
-    """Returns the key of a Split or Concat in its sessions; None for other nodes."""
-    return None if isinstance(item, OtherNode) or item.in_session is None else item.in_session.place
-
-
-def _path_of(item: Item) -> str:
-    return str(item.diagnostic.location.node) if isinstance(item, OtherNode) else item.path
-
-
-def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _Node:
-    """Returns the only node in `found`. Raises InputError if there is none, with names from `nodes` that resemble the
-    wanted one, or if there are several, with a name for each."""
-    if len(found) == 1:
-        return found[0]
-    name = printable(wanted.path)
-    if found:
-        some = [f"{name}#{k} ({each.operator} {each.path})" for k, each in enumerate(found[:_MOST_LISTED])]
-        more = ", ..." if len(found) > _MOST_LISTED else ""
-        raise InputError(f"{len(found)} nodes are named '{name}'; ask for one of {', '.join(some)}{more}")
-    within = [each.path for each in nodes if each.path.startswith(f"{wanted.path}/")]
-    if within:
-        more = ", ..." if len(within) > _MOST_LISTED else ""
-        raise InputError(f"'{name}' is a call of a function; its nodes are {', '.join(within[:_MOST_LISTED])}{more}")
-    known = [each.path for each in nodes]
-    near = [each.path for each in nodes if each.path.endswith(f"/{name}") or each.operator == wanted.path]
-    near = list(dict.fromkeys(near))[:_MOST_LISTED]
-    near = near or list(filter(None, [nearest(wanted.path, islice(known, _MOST_COMPARED))]))
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise InputError(f"there is no node '{name}'{hint}")
-
-
-def _explained(session: OnnxSession, node: _Node) -> Explanation:
+def _explained(session: OnnxSession, node: SessionNode) -> Explanation:
     model, runtime, options = session.model, session.runtime, session.options
     tracker = _Tracker(node)
     with watched(tracker):
@@ -371,7 +260,7 @@ def _explained(session: OnnxSession, node: _Node) -> Explanation:
 class _Tracker:
     """Notes what each pass leaves of a node."""
 
-    def __init__(self, node: _Node) -> None:
+    def __init__(self, node: SessionNode) -> None:
         self._node = node
         self._last: tuple[NodeState, ...] | None = None
         self._doubts: set[Doubt] = set()
@@ -428,7 +317,7 @@ def _provider(graph: SessionGraph, index: int) -> str | None:
     return None if on_dml is None else "DML" if on_dml else "CPU"
 
 
-def _why(found: SessionAnswer, node: _Node) -> Why | None:
+def _why(found: SessionAnswer, node: SessionNode) -> Why | None:
     """Returns the reason why a node is not on DirectML; None if it is on DirectML, or if that is not known."""
     alike = [each.why for each in found.nodes.values() if each.path == node.path and each.op.endswith(node.operator)]
     return alike[node.number] if node.number < len(alike) else None
@@ -449,7 +338,7 @@ def _part(index: int, part: Part) -> FusedPart:
     return FusedPart(index, part.paths, tuple([_operator_name(node_type(desc)) for desc in descs]), part.is_known)
 
 
-def _submitted(node: _Node, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
+def _submitted(node: SessionNode, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
     """Returns the names of the DirectML operators that a node becomes, such as "DML_OPERATOR_GEMM": the operators of
     `answer`, or else, if the node is in a fused graph whose nodes are known (one of `parts`), the operators made from
     this node there; () if there is neither."""
