@@ -30,8 +30,8 @@ from dmlsplit.formats.onnx.protobuf import (
     refill,
     rename_tensors,
     subgraphs,
+    text,
 )
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending._converter import LENGTH
 from dmlsplit.mending.editing import Original, names_of
 from dmlsplit.mending.words import CannotMend

@@ -14,8 +14,7 @@ import numpy as np
 import onnx
 
 from dmlsplit.descriptors.dims import is_static, numbers
-from dmlsplit.formats.onnx.protobuf import refill
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import refill, text
 from dmlsplit.mending.constants import empty_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Replacement

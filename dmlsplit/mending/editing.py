@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, reads, refill, subgraphs
-from dmlsplit.formats.onnx.tensors import text, type_name
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, reads, refill, subgraphs, text
+from dmlsplit.formats.onnx.tensors import type_name
 from dmlsplit.mending.sites import Bodies
 from dmlsplit.models.places import Place
 from dmlsplit.system.printable import printable

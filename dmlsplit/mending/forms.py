@@ -17,8 +17,7 @@ from onnx import AttributeProto, helper
 
 from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.onnx.protobuf import Names, add_document, first_output, refill
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import Names, add_document, first_output, refill, text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.sites import Site
 from dmlsplit.mending.words import CannotMend, invalid

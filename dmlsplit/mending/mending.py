@@ -12,8 +12,8 @@ import onnx
 
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.protobuf import all_nodes, first_output
-from dmlsplit.formats.onnx.tensors import ReadExternal, text
+from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, text
+from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.mending.assembling import assembled
 from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of

@@ -12,8 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from dmlsplit.formats.onnx.protobuf import Names, add_document
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import Names, add_document, text
 from dmlsplit.mending.constants import cast_node, constant_nodes
 from dmlsplit.mending.editing import Original, node_text
 from dmlsplit.mending.judged import JudgedModel, Step

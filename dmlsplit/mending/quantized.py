@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 import onnx
 from onnx import helper
 
-from dmlsplit.formats.onnx.protobuf import Names, add_document, has_graphs, reads, refill
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import Names, add_document, has_graphs, reads, refill, text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import Original, node_text, outputs_of
 from dmlsplit.mending.judged import JudgedModel, Step

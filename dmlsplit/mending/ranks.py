@@ -13,8 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from dmlsplit.formats.onnx.protobuf import Names, add_document, refill
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import Names, add_document, refill, text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import Original, node_text
 from dmlsplit.mending.judged import JudgedModel, Step

@@ -11,8 +11,8 @@ import onnx
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx.protobuf import graphs_of
-from dmlsplit.formats.onnx.tensors import ReadExternal, text
+from dmlsplit.formats.onnx.protobuf import graphs_of, text
+from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.onnx_nodes import Hint

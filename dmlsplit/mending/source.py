@@ -16,8 +16,7 @@ import onnx
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.loading import external_locations, parse
-from dmlsplit.formats.onnx.protobuf import has_graphs
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import has_graphs, text
 from dmlsplit.mending.fields import (
     LENGTH_DELIMITED,
     Buffer,

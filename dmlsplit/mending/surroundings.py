@@ -12,8 +12,8 @@ import onnx
 from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape
-from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, has_graphs, reads, refill
-from dmlsplit.formats.onnx.tensors import Array, text
+from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, has_graphs, reads, refill, text
+from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Original

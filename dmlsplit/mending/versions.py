@@ -15,8 +15,7 @@ from typing import Final
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import add_document, all_nodes, domain_of, first_output, refill
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import add_document, all_nodes, domain_of, first_output, refill, text
 from dmlsplit.mending.conversion import convert
 from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.forms import Form

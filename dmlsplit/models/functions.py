@@ -10,8 +10,7 @@ import onnx
 
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.costs import ENDLESS, Cost, cost_of, cost_of_attribute
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, graphs_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, graphs_of, text
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable

@@ -7,8 +7,7 @@ from typing import Final
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import has_graphs, subgraphs
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import has_graphs, subgraphs, text
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

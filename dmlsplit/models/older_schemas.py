@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import onnx
 from onnx import helper
 
-from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import domain_of, text
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.system.printable import printable
 

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import graphs_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import graphs_of, text
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.models.scope import Step
 

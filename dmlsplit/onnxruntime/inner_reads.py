@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx
 
 from dmlsplit.descriptors.dims import is_static
-from dmlsplit.formats.onnx.protobuf import has_graphs, reads, subgraphs
+from dmlsplit.formats.onnx.protobuf import has_graphs, reads, subgraphs, text
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
-from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.models.scope import Scope
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors.dims import is_static
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import text
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, is_on_dml

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, text
 from dmlsplit.models.older_schemas import at_older, types_at
 from dmlsplit.onnxruntime.fused_parts import indices_left
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml

@@ -17,8 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.protobuf import domain_of, text
 from dmlsplit.models.schemas import body_version, schema_of, since
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 

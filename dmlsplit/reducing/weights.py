@@ -18,8 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dmlsplit.formats.files import AllowedFolders, note_references
 from dmlsplit.formats.onnx.loading import without_weights
-from dmlsplit.formats.onnx.protobuf import all_nodes
-from dmlsplit.formats.onnx.tensors import Array, ReadExternal, external_reader, no_external_data, text, value_of
+from dmlsplit.formats.onnx.protobuf import all_nodes, text
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, external_reader, no_external_data, value_of
 from dmlsplit.mending.fields import Field, messages
 from dmlsplit.mending.source import GRAPH, SourceModel, mapped
 from dmlsplit.system.errors import InputError

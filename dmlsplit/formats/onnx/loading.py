@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError, Message
 from dmlsplit.formats.files import AllowedFolders, note_references
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.cycles import check_cycles
-from dmlsplit.formats.onnx.protobuf import refill
-from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data, text
+from dmlsplit.formats.onnx.protobuf import refill, text
+from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data
 from dmlsplit.formats.onnx.wire import check_messages
 from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError

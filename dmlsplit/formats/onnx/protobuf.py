@@ -11,9 +11,13 @@ from typing import Any, Final
 
 import onnx
 
-from dmlsplit.formats.onnx.tensors import text
-
 DEFAULT_DOMAINS: Final = ("", "ai.onnx")
+
+
+def text(name: str | bytes) -> str:
+    """Returns a string of a model as str. protobuf returns invalid UTF-8 as bytes, in which backslash escapes replace
+    invalid bytes."""
+    return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
 
 
 def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:

@@ -15,6 +15,7 @@ from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
 from dmlsplit.formats.files import AllowedFolders, reason
 from dmlsplit.formats.limits import Limit, LimitError
+from dmlsplit.formats.onnx.protobuf import text
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
@@ -39,12 +40,6 @@ _NAMES: Final[Mapping[str, str]] = {
     "FLOAT4E2M1": "float4_e2m1fn",
 }
 """Element types whose names are not numpy's in upper case."""
-
-
-def text(name: str | bytes) -> str:
-    """Returns a string of a model as str. protobuf returns invalid UTF-8 as bytes, in which backslash escapes replace
-    invalid bytes."""
-    return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
 
 
 def element_type(name: str | None) -> ElementType | None:
