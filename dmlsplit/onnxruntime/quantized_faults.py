@@ -117,7 +117,8 @@ class QuantizedFault:
             if op_type == self.graph.nodes[self.node.index].op_type:
                 read = printable(self.node.inputs[0].known_type, 60)
                 return f"{self.path} has to copy the elements of {read}, but {where} has no kernel for that"
-            return f"a {op_type} replaces {self.path}, but {where} has no kernel for it"
+            article = "an" if _is_copy(self.graph, self.node) else "a"
+            return f"{article} {op_type} replaces {self.path}, but {where} has no kernel for it"
         if self.kind is QuantizedFaultKind.COUNTS:
             (name, scales, zero_points), *_ = uneven(self.graph, self.node)
             own = op_type == self.graph.nodes[self.node.index].op_type
@@ -152,7 +153,7 @@ def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
     if not any(node.op_type in _SOURCES for node in graph.nodes):
         return
     for node in optimized(graph).nodes:
-        if node.op_type in _QUANTIZED or _is_left(graph, node):
+        if node.op_type in _QUANTIZED or _is_left(graph, node) or _is_copy(graph, node):
             yield from (QuantizedFault(graph, node, kind) for kind in _kinds(graph, node))
 
 
@@ -205,6 +206,12 @@ def _is_left(graph: SessionGraph, node: Node) -> bool:
         return False
     kind, given = graph.data_type(node.inputs[0].known_type), graph.types_of_tensors(node.index)[0]
     return kind is not None and given[0] is not None and kind.lower() != given[0]
+
+
+def _is_copy(graph: SessionGraph, node: Node) -> bool:
+    """True for the Identity that is created in place of a DequantizeLinear and a QuantizeLinear between an input and an
+    output of the graph; it stays on the provider of the DequantizeLinear."""
+    return node.op_type == "Identity" and graph.nodes[node.index].op_type == DEQUANTIZE
 
 
 def _types_left(graph: SessionGraph, node: Node) -> tuple[Types, Types]:

@@ -107,7 +107,7 @@ CHANGED = {
     ),
     "layer_norm_fusion": (f"{VECTORS} {{ {NORMALIZATION} }}", "v", Fate.FUSED),
     "transpose_optimizer": (
-        "(float[2,6] x) => (float[?,?] o) { a = Transpose(x) b = Relu(a) o = Transpose(b) }",
+        "(float[2,6] x) => (float[?,?] o){ a = Transpose<perm=[1,0]>(x) b = Relu(a) o = Transpose<perm=[1,0]>(b) }",
         "b",
         Fate.CHANGED,
     ),

@@ -412,3 +412,30 @@ def test_transposes_around_a_softmax_that_makes_its_tensor_a_matrix(axis, opset,
     )
     assert where(found) == {"t": "DML" if left else "folded", "u": "CPU", "y": "DML" if left else "folded"}
     assert found.copies == ((1, 1) if left else (0, 0))
+
+
+TURNED = "Transpose<perm = [2, 0, 1]>"
+PAIRED = "<float s = {0.5}, uint8 z = {3}>"
+
+
+@pytest.mark.parametrize("first", ["Neg(x)", "DequantizeLinear(x, s, z)"])
+@pytest.mark.parametrize("last", [TURNED, "Neg"])
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_a_quantization_over_which_a_transpose_is_moved(first, last, version):
+    """It stays: the Transpose between it and what is in front is behind it then. Observed with both versions."""
+    given, result = "float" if first == "Neg(x)" else "uint8", "3,4,2" if last == TURNED else "4,2,3"
+    found = placed(
+        f"""({given}[2,3,4] x) => (float[{result}] y, float[4,2,3] w) {PAIRED} {{
+            n = {first} a = {TURNED}(n) q = QuantizeLinear(a, s, z)
+            d = DequantizeLinear(q, s, z) y = {last}(d) e = DequantizeLinear(q, s, z) w = Neg(e)
+        }}""",
+        version,
+        16,
+    )
+    assert where(found)["q"] == ("DML" if last == TURNED else "folded")
+
+
+def test_transposes_without_a_permutation_stay():
+    """Observed with 1.18.0, 1.20.1 and 1.24.4."""
+    found = placed("(float[2,3] x) => (float[2,3] o) { a = Transpose(x) b = Transpose(a) o = Relu(b) }")
+    assert where(found) == {"a": "DML", "b": "DML", "o": "DML"}

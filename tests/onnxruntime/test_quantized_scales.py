@@ -133,3 +133,20 @@ def test_others(op, sizes, axis, x, y, created, version):
         version,
     )
     assert found.created is (created or find_runtime(version).key < find_runtime(FIRST_SIGMOID).key)
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "created"),
+    [("1.18.0", 21, True), ("1.20.1", 20, True), ("1.20.1", 21, False), ("1.22.0", 21, True)],
+)
+def test_a_pair_between_an_input_and_an_output_becomes_an_identity(version, opset, created):
+    """It is on the provider of the DequantizeLinear; 1.20.1 has no kernel for it on DirectML. Observed with these."""
+    found = placed(
+        f"""(uint8[2,3] x) => (uint8[2,3] y) <{scaling("", 0)}> {{
+            d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)
+        }}""",
+        version,
+        opset,
+    )
+    assert found.created is created
+    assert (found.failure is None) is created

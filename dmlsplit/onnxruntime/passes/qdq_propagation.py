@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.models.schemas import since
 
 DEQUANTIZE: Final = "DequantizeLinear"
@@ -43,8 +43,9 @@ def is_moved_over(graph: Graph, node: Node) -> bool:
 
 
 def _move_back(graph: Graph, node: Node) -> None:
-    """Puts a pair with the scale of the QuantizeLinear `node` in front of each node before it that moves elements."""
-    mover = node.inputs[0].producer
+    """Puts a pair with the scale of the QuantizeLinear `node` in front of each node before it that moves elements. A
+    Transpose that was moved over the QuantizeLinear is no longer before it."""
+    mover = None if Doubt.TRANSPOSED in node.doubts else node.inputs[0].producer
     while mover is not None and _is_read_once(mover) and is_moved_over(graph, mover):
         source = mover.inputs[0]
         before = source.producer

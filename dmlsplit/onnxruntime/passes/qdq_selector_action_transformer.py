@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.models.schemas import since
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED, RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.patterns import CLIPS, keeps_range
@@ -137,6 +137,8 @@ def _moves(graph: Graph, group: _Group) -> bool:
         return False
     if not _has_all(group) or not all(_are_pair(graph, first, each) for each in group.after):
         return False
+    if any(Doubt.TRANSPOSED in each.doubts and each.only_reader is None for each in group.after):
+        return False  # the Transpose was moved behind the pair, which stays if several nodes read it
     if node.op_type not in _ORDERED:
         return True
     first_pool_alone = graph.facts.quantized.propagated["MaxPool"] is not None

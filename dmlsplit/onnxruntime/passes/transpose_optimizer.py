@@ -28,14 +28,18 @@ def undone_transpose(graph: Graph, node: Node) -> Value | None:
     before = node.inputs[0].producer
     if before is None or before.op_type != "Transpose":
         return None
-    rank = len(graph.facts.shape(node.outputs[0].name) or ())
-    first, second = permutation(before, rank), permutation(node, rank)
-    return before.inputs[0] if _undoes(first, second) else None
+    return before.inputs[0] if _undoes(_given(before), _given(node)) else None
 
 
 def _undoes(first: Sequence[int], second: Sequence[int]) -> bool:
-    """True if two permutations, one after the other, change nothing."""
-    return len(first) == len(second) and [first[i] for i in second] == list(range(len(first)))
+    """True if two permutations of the same dimensions, one after the other, change nothing; False if one is ()."""
+    return bool(first) and len(first) == len(second) and [first[i] for i in second] == list(range(len(first)))
+
+
+def _given(node: Node) -> Sequence[int]:
+    """Returns the permutation that a Transpose has as its attribute; () without one: ONNX Runtime's optimizer leaves
+    such a Transpose where it is."""
+    return permutation(node, 0)
 
 
 def permutation(node: Node, rank: int) -> Sequence[int]:
@@ -58,7 +62,7 @@ def transpose_optimizer(graph: Graph) -> None:
     order = graph.walk()
     meeting: set[Node] = set()
     for node in reversed(order):
-        if any(_gives(reader, reader in meeting) for reader in node.readers):
+        if any(reader.op_type == "Transpose" or _gives(reader, reader in meeting) for reader in node.readers):
             meeting.add(node)
     for node in order:
         if node not in graph or _is_freed(graph, node):
@@ -86,9 +90,8 @@ def _is_freed(graph: Graph, node: Node) -> bool:
         return False
     source = first.inputs[0]
     before = source.producer
-    rank = len(graph.facts.shape(source.name) or ())
-    axes = permutation(first, rank)
-    if first.only_reader is not node or not axes or not _undoes(axes, permutation(second, rank)):
+    axes = _given(first)
+    if first.only_reader is not node or not _undoes(axes, _given(second)):
         return False
     if before is not None and _gives(before, Doubt.TRANSPOSED in before.doubts):
         return False
@@ -130,9 +133,11 @@ def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
 
 
 def _gives(node: Node, moved: bool) -> bool:
-    """True for a Transpose and, if `moved`, for a node over which a Transpose may be moved; behind a Shape there is a
-    Gather in its place."""
-    return node.op_type == "Transpose" or (moved and node.op_type != "Shape" and _is_transposable(node))
+    """True for a Transpose that may be moved and, if `moved`, for another node over which a Transpose may be moved;
+    behind a Shape there is a Gather in its place."""
+    if node.op_type == "Transpose":
+        return bool(_given(node))
+    return moved and node.op_type != "Shape" and _is_transposable(node)
 
 
 def _may_transpose(graph: Graph, reshape: Node) -> bool:
@@ -144,4 +149,6 @@ def _may_transpose(graph: Graph, reshape: Node) -> bool:
 
 
 def _is_transposable(node: Node) -> bool:
+    if node.op_type == "Transpose":
+        return bool(_given(node))
     return not node.op_type or row_of(node.op_type).transposable

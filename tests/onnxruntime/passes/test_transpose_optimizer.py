@@ -9,6 +9,7 @@ from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noop
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 from tests.onnxruntime.passes import after, graph_of, left
 
+REVERSED = "Transpose<perm=[2,1,0]>"
 HEAD = "(float[2,3,4] x) => (float[?,?,?] o)"
 
 
@@ -16,19 +17,30 @@ HEAD = "(float[2,3,4] x) => (float[?,?,?] o)"
     ("body", "expected"),
     [
         ("a = Transpose<perm=[1,2,0]>(x) b = Transpose<perm=[2,0,1]>(a) o = Abs(b)", ["o = Abs(x)"]),
-        ("a = Transpose(x) b = Transpose(a) o = Abs(b)", ["o = Abs(x)"]),
+        (f"a = {REVERSED}(x) b = {REVERSED}(a) o = Abs(b)", ["o = Abs(x)"]),
+        (
+            f"a = {REVERSED}(x) b = Transpose(a) o = Abs(b)",
+            ["a = Transpose(x)", "b = Transpose(a)", "o = Abs(b)"],
+        ),
+        (
+            f"a = Transpose(x) b = {REVERSED}(a) o = Abs(b)",
+            ["a = Transpose(x)", "b = Transpose(a)", "o = Abs(b)"],
+        ),
         (
             "a = Transpose<perm=[1,2,0]>(x) b = Transpose<perm=[1,2,0]>(a) o = Abs(b)",
             ["a = Transpose(x)", "b = Transpose(a)", "o = Abs(b)"],
         ),
-        ("a = Transpose(x) b = Transpose(a) o = Add(b, x)", ["o = Add(x,x)"]),
+        (f"a = {REVERSED}(x) b = {REVERSED}(a) o = Add(b, x)", ["o = Add(x,x)"]),
         (
-            "a = Transpose(x) b = Transpose(a) c = Transpose(a) d = Neg(a) o = Add(b, c)",
+            f"a = {REVERSED}(x) b = {REVERSED}(a) c = {REVERSED}(a) d = Neg(a) o = Add(b, c)",
             ["a = Transpose(x)", "d = Neg(a)", "o = Add(x,x)"],
         ),
-        ("a = Transpose(x) o = Transpose(a)", ["a = Transpose(x)", "o = Transpose(a)"]),
+        (f"a = {REVERSED}(x) o = {REVERSED}(a)", ["a = Transpose(x)", "o = Transpose(a)"]),
     ],
-    ids=["inverse", "reversed", "not inverse", "one reader", "that is read elsewhere", "an output"],
+    ids=[
+        *("inverse", "reversed", "the second without its attribute", "the first without its attribute"),
+        *("not inverse", "one reader", "that is read elsewhere", "an output"),
+    ],
 )
 def test_a_transpose_that_is_undone(body, expected):
     assert after(remove_noops, f"{HEAD} {{ {body} }}") == expected
@@ -48,11 +60,13 @@ FREED = "a = Transpose<perm=[1,2,0]>(x) b = {}(a) o = Transpose<perm=[2,0,1]>(b)
         (FREED.format("Relu").replace("[2,0,1]", "[1,2,0]"), 17, None, None),
         (f"{FREED.format('Relu')} u = Abs(a)", 17, None, None),
         (f"{FREED.format('Relu')} u = Abs(b)", 17, None, None),
-        (f"{FREED.format('Relu')} u = Transpose(y)".replace("(x)", "(u)"), 17, None, None),
+        (f"{FREED.format('Relu')} u = {REVERSED}(y)".replace("(x)", "(u)"), 17, None, None),
+        ("a = Transpose(x) b = Relu(a) o = Transpose(b)", 17, None, None),
     ],
     ids=[
         *("element by element", "the last axis", "another axis", "of a vector", "of a matrix", "not inverse"),
         *("the first is read besides", "what is between is read besides", "behind another Transpose"),
+        "without their attributes",
     ],
 )
 def test_a_node_between_transposes_that_undo_one_another(body, opset, expected, axis):
@@ -67,21 +81,25 @@ def test_a_node_between_transposes_that_undo_one_another(body, opset, expected, 
 @pytest.mark.parametrize(
     ("body", "moved"),
     [
-        ("a = Transpose(x) b = Sqrt(a) o = Transpose(b)", {"b", "o"}),
-        ("a = Transpose(x) o = Relu(a)", set()),
-        ("n = Constant<value_ints=[4,6]>() a = Transpose(x) r = Reshape(a, n) o = Abs(y)", set()),
-        ("n = Constant<value_ints=[4,6,1]>() a = Transpose(x) r = Reshape(a, n) o = Abs(y)", set()),
-        ("n = Constant<value_ints=[4,3,2]>() a = Transpose(x) r = Reshape(a, n) o = Abs(y)", {"r"}),
-        ("n = Shape(y) a = Transpose(x) r = Reshape(a, n) o = Abs(y)", {"r"}),
-        ("a = Transpose(x) b = Relu(a) c = Erf(b) o = Transpose(c)", {"b", "c", "o"}),
-        ("a = Transpose(x) b = LpNormalization(a) c = Relu(b) o = Transpose(c)", set()),
+        (f"a = {REVERSED}(x) b = Sqrt(a) o = {REVERSED}(b)", {"b", "o"}),
+        (f"a = Transpose(x) b = Sqrt(a) o = {REVERSED}(b)", set()),
+        (f"a = {REVERSED}(x) b = Sqrt(a) o = Transpose(b)", {"b"}),
+        (f"a = {REVERSED}(x) o = Relu(a)", set()),
+        (f"n = Constant<value_ints=[4,6]>() a = {REVERSED}(x) r = Reshape(a, n) o = Abs(y)", set()),
+        (f"n = Constant<value_ints=[4,6,1]>() a = {REVERSED}(x) r = Reshape(a, n) o = Abs(y)", set()),
+        (f"n = Constant<value_ints=[4,3,2]>() a = {REVERSED}(x) r = Reshape(a, n) o = Abs(y)", {"r"}),
+        (f"n = Shape(y) a = {REVERSED}(x) r = Reshape(a, n) o = Abs(y)", {"r"}),
+        (f"a = {REVERSED}(x) b = Relu(a) c = Erf(b) o = {REVERSED}(c)", {"b", "c", "o"}),
+        (f"a = {REVERSED}(x) b = LpNormalization(a) c = Relu(b) o = {REVERSED}(c)", set()),
         ("a = Transpose<perm=[1,2,0]>(x) o = Transpose<perm=[1,2,0]>(a)", {"o"}),
-        ("a = Transpose(x) b = Transpose(x) o = Add(a, b)", {"o"}),
-        ("a = Transpose(x) o = Add(a, y)", set()),
+        (f"a = {REVERSED}(x) b = {REVERSED}(x) o = Add(a, b)", {"o"}),
+        (f"a = {REVERSED}(x) o = Add(a, y)", set()),
         ("b = Relu(x) o = Abs(b)", set()),
     ],
     ids=[
         "between two",
+        "the first without its attribute",
+        "the second without its attribute",
         "at the end",
         "over a reshape of another rank",
         "over a reshape of other sizes",
