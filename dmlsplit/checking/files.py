@@ -2,7 +2,8 @@
 
 The walk of a file: judge_files, judge_file, read_entries (front_ends.py), judge_entry, and from there judge_node
 (node_verdicts.py) for a node of a model, judged (judging.py) for the descriptor of an operator or a graph. The results
-(results.py) go to report/formats.py.
+(results.py) are completed with what the question asks for besides (compatibility.py, asking.py), and go to
+report/formats.py.
 """
 
 from __future__ import annotations
