@@ -370,8 +370,8 @@ def all_hold(conditions: Iterable[Condition], values: Values) -> bool:
 
 
 def conditions_text(conditions: Sequence[Condition]) -> str:
-    """Returns the text of the conditions, such as "sizes at least 1, at most 4,294,967,295 elements"; of many only the
-    first."""
+    """Returns the text of the conditions, such as "sizes at least 1, at most 4,294,967,295 elements": the first
+    MOST_SAID, and the number of the others; "" without conditions."""
     said: dict[str, None] = {}
     for condition in conditions:
         of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL and condition.size != DIMENSIONS

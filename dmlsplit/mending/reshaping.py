@@ -27,8 +27,8 @@ def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...
 
 
 def merged(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """Returns the shape argument of the Reshape that merges each group into one dimension; None if it cannot be
-    written."""
+    """Returns the shape argument of the Reshape that merges each group into one dimension: a size, 0 for one that is
+    copied, -1 for one that is not known. None if it would need more than one -1."""
     return _written([_product(shape[start:end]) for start, end in groups], _copies(groups))
 
 

@@ -138,8 +138,8 @@ class Plan:
         return True
 
     def run(self, whole: Any, parts: Any, threads: int = 1) -> None:
-        """Copies between the address `whole` and the vector of addresses `parts` (see pointers), whose memory is not
-        checked."""
+        """Copies between the address `whole` and the vector of addresses `parts` (see pointers), on at most `threads`
+        threads. The memory at the addresses is not checked."""
         function, arguments = self.bound_call(whole, parts, threads)
         _check(function(*arguments))
 
@@ -431,7 +431,8 @@ class Kernel(NamedTuple):
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """Returns the kernels compiled in, best first."""
+    """Returns the kernels compiled in: those that copy all parts at once before those that copy part by part, each the
+    cheapest first."""
     require()
     return tuple(
         Kernel(

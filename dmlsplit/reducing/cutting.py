@@ -202,7 +202,7 @@ def keep_used_domains(model: onnx.ModelProto) -> None:
 
 def constants_as_initializers(model: onnx.ModelProto) -> onnx.ModelProto | None:
     """Returns a copy of the model with initializers in place of the Constant nodes of the main graph that hold a
-    tensor; None if there are none."""
+    tensor and compute no output of the model; None if there are none."""
     taken = {value.name for value in model.graph.output}
     found: dict[int, onnx.TensorProto] = {}
     for i, node in enumerate(model.graph.node):
