@@ -276,6 +276,8 @@ class Graph:
         """Maps each node that reads a tensor which no node computes any more to the first such tensor."""
         self.unsigned: set[Value] = set()
         """The INT8 tensors that become UINT8."""
+        self.merged: set[Value] = set()
+        """The scales and zero points that are created where two pairs of quantizations become one."""
         self._instead: dict[str, str] = {}
         """Maps a name to the name that is read instead."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}

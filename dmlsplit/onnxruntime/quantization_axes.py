@@ -13,7 +13,7 @@ from typing import Final
 
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.fused_parts import optimized
-from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _FIRST_WITH_AXIS: Final = 13
@@ -99,10 +99,12 @@ def out_of_range(graph: SessionGraph) -> Iterator[tuple[Node, str]]:
         return
     if not any(node.op_type in (DEQUANTIZE, QUANTIZE) for node in graph.nodes):
         return
-    for node in optimized(graph).nodes:
+    made = optimized(graph)
+    for node in made.nodes:
         if node.op_type not in (DEQUANTIZE, QUANTIZE) or not graph.on_dml(node.index) or graph.has_open_sizes(node):
             continue
-        whole, *others = [graph.shape(value.known) for value in node.inputs if value.name]
+        whole = graph.shape(node.inputs[0].known)
+        others = [scaling_shape(made, value) for value in node.inputs[1:] if value.name]
         moved = node.is_inserted and not graph.quantized.moves_axes
         given = None if moved else attribute(node, "axis")
         axis, rank = _AXIS if given is None else given.i, len(whole or ())

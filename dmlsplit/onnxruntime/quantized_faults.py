@@ -18,7 +18,7 @@ from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
 from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
 from dmlsplit.onnxruntime.passes.patterns import CLIPS
-from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 
@@ -180,7 +180,9 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
         return
     count = (len(node.inputs) - 1) // _QUANTIZED_WITH
     scaling = [value for i, value in enumerate(node.inputs) if i >= count * _QUANTIZED_WITH or i % _QUANTIZED_WITH]
-    if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) for value in scaling if value.name):
+    if node.op_type in _SCALARS_ALONE and any(
+        scaling_shape(optimized(graph), value) for value in scaling if value.name
+    ):
         yield QuantizedFaultKind.VECTORS
     elif node.absorbed and graph.nodes[node.absorbed[-1]].op_type in CLIPS:
         yield QuantizedFaultKind.CLIP

@@ -27,6 +27,9 @@ class Quantized:
     """True if a Relu or Clip that changes nothing is allowed before the QuantizeLinear."""
     packs_weights: bool = False
     """True if a MatMul with constant 8-bit weights becomes an operator that takes these weights."""
+    widens_merged: bool = False
+    """True if a scale or zero point that is created for two merged pairs has a dimension more than those of the model:
+    a scalar becomes a vector of one element."""
     checks_biases: bool = False
     """True if the scale of a Conv's bias must be the product of the other scales, within one per cent."""
 
@@ -121,9 +124,14 @@ _QUANTIZED_1_21: Final = replace(
     computed=_QUANTIZED_1_20.computed | {"AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid", "Softmax"},
     behind_clips=True,
 )
-_QUANTIZED_1_24: Final = replace(_QUANTIZED_1_21, computed=_QUANTIZED_1_21.computed - {"LeakyRelu", "Softmax"})
+_QUANTIZED_1_23: Final = replace(_QUANTIZED_1_21, widens_merged=True)
+_QUANTIZED_1_24: Final = replace(_QUANTIZED_1_23, computed=_QUANTIZED_1_21.computed - {"LeakyRelu", "Softmax"})
 _QUANTIZED_1_30: Final = replace(
-    _QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated), packs_weights=True, checks_biases=True
+    _QUANTIZED_1_24,
+    propagated=dict.fromkeys(_QUANTIZED_1_24.propagated),
+    packs_weights=True,
+    checks_biases=True,
+    widens_merged=False,
 )
 
 _1_18: Final = RuntimeTraits(
@@ -150,7 +158,7 @@ _1_21: Final = replace(
     leaves_large_products=True,
     quantized=_QUANTIZED_1_21,
 )
-_1_23: Final = replace(_1_21, keeps_attentions=False, maps_shared_inputs=True)
+_1_23: Final = replace(_1_21, keeps_attentions=False, maps_shared_inputs=True, quantized=_QUANTIZED_1_23)
 _1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
 _1_30: Final = replace(
     _1_24,

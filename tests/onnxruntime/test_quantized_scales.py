@@ -150,3 +150,24 @@ def test_a_pair_between_an_input_and_an_output_becomes_an_identity(version, opse
     )
     assert found.created is created
     assert (found.failure is None) is created
+
+
+WIDENING = ["1.23.2", "1.24.4"]
+
+
+@pytest.mark.parametrize("dims", ["", "[1]"])
+@pytest.mark.parametrize(("second", "merged"), [("0.5", False), ("0.25", True)])
+@pytest.mark.parametrize("version", ["1.22.0", *WIDENING, "1.30.0"])
+def test_a_scale_that_is_created_for_two_pairs(dims, second, merged, version):
+    """It has a dimension more in two versions: a scalar becomes a vector, for which the tensor lacks the axis; a vector
+    becomes a matrix, which has none."""
+    scales = f"float{dims} s = {{0.5}}, float{dims} t = {{{second}}}, uint8{dims} z = {{0}}"
+    found = placed(
+        f"""(float[2] x) => (float[2] y) <{scales}> {{
+            a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z)
+            c = QuantizeLinear(b, t, z) y = DequantizeLinear(c, t, z)
+        }}""",
+        version,
+        13,
+    )
+    assert found.created is (bool(dims) is (merged and version in WIDENING))

@@ -13,6 +13,8 @@ from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 
 _SCALED: Final = 3
+_EQUAL: Final = 1e-20
+"""The difference from which on two scales are not equal."""
 _TYPES: Final = frozenset({"INT8", "UINT8"})
 
 
@@ -49,11 +51,14 @@ def _around(graph: Graph, node: Node) -> tuple[Node, Node, Node] | None:
 
 def _merged(graph: Graph, first: Node, second: Node) -> list[Value] | None:
     """Returns the scale and the zero point for the range that both quantizations can represent; None if a scale or zero
-    point is not a constant of one element. They are new values if neither quantization has them."""
+    point is not a constant of one element. They are new values unless both quantizations have equal ones; with the name
+    of the constants of one quantization if those have the same elements."""
     known = [[graph.facts.elements(value.name) for value in node.inputs[1:_SCALED]] for node in (first, second)]
     numbers = [[each.reshape(-1)[0] for each in pair if each is not None and each.size == 1] for pair in known]
     if any(len(pair) < 2 for pair in numbers):
         return None
+    if len({pair[1].item() for pair in numbers}) == 1 and abs(np.float64(numbers[0][0]) - numbers[1][0]) < _EQUAL:
+        return list(first.inputs[1:_SCALED])
     limits = np.iinfo(numbers[0][1].dtype)
     with np.errstate(all="ignore"):
         low, high = (
@@ -62,9 +67,11 @@ def _merged(graph: Graph, first: Node, second: Node) -> list[Value] | None:
         )
         scale = (min(high) - max(low)) / np.float32(limits.max - limits.min)
         zero = np.round(np.float32(limits.min) - max(low) / scale)
+    made = [Value(f"{first.name}/{value.name}", like=value) for value in first.inputs[1:_SCALED]]
     for node, pair in zip((first, second), numbers, strict=True):
         if np.float32(pair[0]) == scale and pair[1] == zero:
-            return list(node.inputs[1:_SCALED])
-    made = [Value(f"{first.name}/{value.name}", like=value) for value in first.inputs[1:_SCALED]]
+            made = [Value(value.name, like=value) for value in node.inputs[1:_SCALED]]
+            break
     graph.constants.update(value.name for value in made)
+    graph.merged.update(made)
     return made

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.models.schemas import since
 
@@ -118,4 +119,11 @@ def _is_scalar(graph: Graph, node: Node) -> bool:
 
 def is_scalar(graph: Graph, value: Value) -> bool:
     """True for a constant of one element."""
-    return graph.facts.is_constant(value.name) and graph.facts.shape(value.known) in ((), (1,))
+    return graph.facts.is_constant(value.name) and scaling_shape(graph, value) in ((), (1,))
+
+
+def scaling_shape(graph: Graph, value: Value) -> Shape | None:
+    """Returns the shape of a scale or zero point; None if its rank is not known."""
+    found = graph.facts.shape(value.known)
+    widened = graph.facts.quantized.widens_merged and value in graph.merged
+    return (1, *found) if widened and found is not None else found
