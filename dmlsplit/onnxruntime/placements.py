@@ -5,7 +5,9 @@ Source: fallback_cpu_capability.cc, transformer_memcpy.cc and inference_session.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -55,12 +57,26 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
         runtime,
         created,
         None if failure is None else Failed(failure.node, failure.why),
-        {node.path: node for node in nodes},
+        _by_path(nodes),
         tuple(sizes),
         None if copies is None else (copies.to_cpu, copies.from_cpu),
         None if prevented_by is None else not prevented_by,
         prevented_by or None,
     )
+
+
+def _by_path(nodes: Iterable[NodePlacement]) -> dict[str, NodePlacement]:
+    """Maps the path of each node to the node. Paths in the graphs of several unnamed nodes may be equal: all but the
+    first get a number."""
+    found: dict[str, NodePlacement] = {}
+    numbers: Counter[str] = Counter()
+    for node in nodes:
+        path = node.path
+        while path in found:
+            numbers[node.path] += 1
+            path = f"{node.path}[{numbers[node.path]}]"
+        found[path] = node if path == node.path else replace(node, path=path)
+    return found
 
 
 def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:

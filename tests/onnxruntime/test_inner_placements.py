@@ -292,3 +292,14 @@ def test_an_input_that_only_graphs_read_of_nodes_on_both_providers(before, read,
         version,
     )
     assert found.created is (created or version == "1.23.2")
+
+
+def test_nodes_of_several_unnamed_nodes_have_paths_of_their_own():
+    branches = """<then_branch = t () => (float[2,3] p) { p = Relu(x) },
+        else_branch = e () => (float[2,3] q) { q = Abs(x) }>"""
+    found = placed(
+        f"(float[2,3] x, bool c) => (float[2,3] o, float[2,3] y) {{ o = If(c) {branches} y = If(c) {branches} }}"
+    )
+    inside = ["If.then_branch/p", "If.else_branch/q"]
+    assert list(found.nodes) == [*inside, *(f"{path}[1]" for path in inside), "o", "y"]
+    assert [node.path for node in found.nodes.values()] == list(found.nodes)
