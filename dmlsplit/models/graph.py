@@ -225,6 +225,10 @@ class Facts(Protocol):
         quantized."""
 
     @property
+    def fuses_transposes(self) -> bool:
+        """True if the session's version of ONNX Runtime fuses Transposes into the Gemms that they are around."""
+
+    @property
     def fuses_wheres(self) -> bool:
         """True if the session's version of ONNX Runtime fuses a Where with the Not that computes its condition."""
 

@@ -14,6 +14,7 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import GraphBuilder
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
@@ -78,7 +79,7 @@ def _graphs(
     found = SessionGraphs(
         unwritten=[_unwritten(graph, node) for node in lost if node not in doubted],
         perhaps_unwritten=[_unwritten(graph, node) for node in doubted],
-        unfit={node.absorbed[0]: why for node in order if node.absorbed and (why := _unfit(node))},
+        unfit={_first(graph, node): why for node in order if node.absorbed and (why := _unfit(graph, node))},
         judged=dict.fromkeys(map(graph.path, sorted(judged))),
     )
     if places:
@@ -93,7 +94,7 @@ def _graphs(
 def _unwritten(graph: SessionGraph, node: Node) -> tuple[str, str, str]:
     """Returns the name of the output that is never computed, and the path and operator of the first node that the node
     replaces."""
-    first = node.absorbed[0]
+    first = _first(graph, node)
     return node.unwritten, graph.path(first), graph.nodes[first].op_type
 
 
@@ -161,9 +162,16 @@ class _Parts:
         return sized, builder.built(alive) if sized and alive else None
 
 
-def _unfit(node: Node) -> str:
-    """Returns why session creation fails if an activation is fused into a node, as the end of a sentence about the
-    node; "" if it does not fail."""
+def _first(graph: SessionGraph, node: Node) -> int:
+    """Returns the index of the first node that a fused node replaces, without Transposes."""
+    return next((index for index in node.absorbed if graph.nodes[index].op_type != "Transpose"), node.absorbed[0])
+
+
+def _unfit(graph: SessionGraph, node: Node) -> str:
+    """Returns why session creation fails since an activation is fused into a node, as the end of a sentence about the
+    node; "" if it does not fail, or if there is no activation."""
+    if graph.nodes[node.index].op_type not in row_of(node.op_type).absorbs:
+        return ""
     if node.op_type == "Gemm" and (len(node.inputs) < 3 or node.inputs[2].name == ""):
         return "has no C"
     # the fused operator lacks the attribute axes, which its schema always sets

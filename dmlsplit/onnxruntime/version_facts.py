@@ -16,6 +16,9 @@ _NEW_CAST: Final = 21
 """From this version of Cast on, old versions of ONNX Runtime do not remove one that a Shape reads."""
 _NEW_DROPOUT: Final = 22
 """From this version of Dropout on, old versions of ONNX Runtime do not remove one."""
+_NEW_TRANSPOSE: Final = 21
+"""From this version of Transpose on, old versions of ONNX Runtime do not fuse it with a Gemm."""
+_PRODUCTS: Final = frozenset({"Gemm", "MatMul"})
 _NEW_WHERE: Final = 16
 """From this version of Where on, old versions of ONNX Runtime do not fuse it with a Not that feeds it."""
 _NEW_RESHAPE: Final = 19
@@ -103,6 +106,13 @@ class VersionFacts:
         """True if the graph has a QuantizeLinear, and the session's version of ONNX Runtime removes a Relu or Clip in
         front of it that changes nothing."""
         return "QuantizeLinear" in self.operators_in_file and self.runtime.traits.removes_clips
+
+    @property
+    def fuses_transposes(self) -> bool:
+        """True if the graph has a Transpose and a Gemm, or a product that becomes one, and the session's version of
+        ONNX Runtime fuses them; old versions do not from opset 21 on."""
+        has_both = "Transpose" in self.operators_in_file and not _PRODUCTS.isdisjoint(self.operators_in_file)
+        return has_both and (self.opset < _NEW_TRANSPOSE or self.runtime.traits.fuses_new_transposes)
 
     @property
     def fuses_wheres(self) -> bool:

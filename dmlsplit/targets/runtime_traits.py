@@ -84,6 +84,8 @@ class RuntimeTraits:
     """True if scales and shifts that follow a Conv of version 22 are fused into its weights."""
     fuses_new_wheres: bool = False
     """True if a Not that feeds a Where of version 16 is fused with it."""
+    fuses_new_transposes: bool = False
+    """True if a Transpose of version 21 or newer is fused into the Gemm before or behind it."""
     removes_new_dropouts: bool = False
     """True if a Dropout of version 22 is removed."""
     removes_new_casts: bool = False
@@ -170,6 +172,7 @@ _1_30: Final = replace(
     fuses_new_reshapes=True,
     fuses_new_convs=True,
     fuses_new_wheres=True,
+    fuses_new_transposes=True,
     removes_new_dropouts=True,
     removes_new_casts=True,
     reads_half_epsilons=True,

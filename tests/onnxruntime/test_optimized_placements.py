@@ -439,3 +439,59 @@ def test_transposes_without_a_permutation_stay():
     """Observed with 1.18.0, 1.20.1 and 1.24.4."""
     found = placed("(float[2,3] x) => (float[2,3] o) { a = Transpose(x) b = Transpose(a) o = Relu(b) }")
     assert where(found) == {"a": "DML", "b": "DML", "o": "DML"}
+
+
+SWAPPED = "Transpose<perm = [1, 0]>"
+FACTORS = "(float[2,4] x, float[2,4] w) => (float[4,4] y)"
+
+
+@pytest.mark.parametrize(
+    ("body", "failing"),
+    [
+        (f"t = {SWAPPED}(x) y = Gemm(t, w)", ""),
+        (f"g = Gemm<transA = 1>(x, w) y = {SWAPPED}(g)", ""),
+        (f"t = {SWAPPED}(x) g = Gemm(t, w) y = Relu(g)", "g"),
+        ("g = Gemm<transA = 1>(x, w) y = Relu(g)", "g"),
+    ],
+)
+@pytest.mark.parametrize("opset", [17, 21])
+def test_a_gemm_without_c_fails_with_an_activation_alone(body, failing, opset):
+    """A Transpose that is fused into it is none. Observed with 1.18.0 to 1.30.0."""
+    found = placed(f"{FACTORS} {{ {body} }}", opset=opset)
+    assert found.created is not bool(failing)
+    assert (found.failure.node if found.failure else "") == failing
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "before", "behind"),
+    [
+        ("1.20.1", 19, (0, 0), (0, 0)),
+        ("1.20.1", 21, (0, 1), (1, 0)),
+        ("1.24.4", 23, (0, 1), (1, 0)),
+        ("1.30.0", 23, (0, 0), (0, 0)),
+    ],
+)
+def test_transposes_of_opset_21_stay_beside_a_gemm(version, opset, before, behind):
+    """Up to 1.24. They are on the CPU here; from 1.30 on, the Gemm that replaces both is on DirectML."""
+    found = [
+        placed(f"{FACTORS} {{ {body} }}", version, opset)
+        for body in (f"t = {SWAPPED}(x) y = Gemm(t, w)", f"g = Gemm<transA = 1>(x, w) y = {SWAPPED}(g)")
+    ]
+    assert [each.copies for each in found] == [before, behind]
+    assert [each.capture for each in found] == [copies == (0, 0) for copies in (before, behind)]
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "created"),
+    [
+        (f"t = {SWAPPED}(x) d = DequantizeLinear(w, s, z) y = MatMul(t, d)", 17, True),
+        (f"t = {SWAPPED}(x) d = DequantizeLinear(w, s, z) y = MatMul(t, d)", 21, False),
+        (f"t = {SWAPPED}(x) d = DequantizeLinear(w, s, z) e = Neg(d) y = MatMul(t, e)", 21, True),
+        (f"n = {SWAPPED}(x) t = Neg(n) d = DequantizeLinear(w, s, z) y = MatMul(t, d)", 21, True),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.20.1", "1.24.4", "1.30.0"])
+def test_a_fused_product_by_a_matrix_of_a_dequantization(body, opset, created, version):
+    """Observed with 1.20.1, 1.22.0, 1.24.4 and 1.30.0."""
+    found = placed(f"(float[2,4] x, uint8[2,4] w) => (float[4,4] y) {PAIRED} {{ {body} }}", version, opset)
+    assert found.created is created

@@ -18,6 +18,8 @@ _FIRST_WITHOUT_C: Final = 11
 def gemm_transpose_fusion(graph: Graph) -> None:
     """Fuses, in place, each Gemm with the Transposes that it reads, and each Gemm without C with the Transpose that is
     its only reader."""
+    if not graph.facts.fuses_transposes:
+        return
     for node in graph.nodes:
         if node.op_type not in ("Gemm", RESHAPED_GEMM) or len(node.inputs) < 2 or not _has_one_reader(node):
             continue
@@ -57,10 +59,13 @@ def _fuse_inputs(graph: Graph, node: Node, transposes: list[Node]) -> None:
 
 
 def _fuse_output(graph: Graph, node: Node, behind: Node) -> None:
-    """Fuses, in place, the Transpose behind a Gemm by swapping the factors: the transpose of A * B is B' * A'."""
+    """Fuses, in place, the Transpose behind a Gemm by swapping the factors: the transpose of A * B is B' * A'. The node
+    that remains is placed as a Gemm."""
     a, b = _transforms(node)
-    made, inputs = _gemm(node, not b, not a), node.inputs[::-1]
+    made, inputs, index = _gemm(node, not b, not a), node.inputs[::-1], node.index
     graph.join(node, behind)
+    node.absorbed = (*[behind.index if each == index else each for each in node.absorbed],)
+    node.index = index
     graph.fuse([node], node.op_type, inputs, made)
 
 
