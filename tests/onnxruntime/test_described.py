@@ -172,3 +172,44 @@ def test_a_node_inside_a_node_and_outside_of_fused_graphs_is_not_derived():
     found = {each.path: each.why for each in derived(models.text(text))}
     assert found["If.then_branch/a"] == "it is in a subgraph of a node, and in no fused graph"
     assert found["If.else_branch/b"] == ""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "repeats", "tiled", "counts"),
+    [
+        ((2, 1, 1, 3, 5), (1, 1, 2, 1, 1), (2, 1, 3, 5), (1, 2, 1, 1)),
+        ((2, 1, 1, 5), (1, 1, 2, 1), (1, 2, 1, 5), (1, 1, 2, 1)),
+        ((1, 128, 4, 1, 5), (1, 1, 1, 2, 1), (128, 4, 1, 5), (1, 1, 2, 1)),
+        ((2, 3, 4, 5, 6), (2, 1, 1, 2, 1), (2, 3, 4, 5, 6), (2, 1, 1, 2, 1)),
+        ((1, 1, 1, 1, 1), (1, 1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1)),
+    ],
+)
+def test_a_tile_has_no_dimensions_that_stay_1(sizes, repeats, tiled, counts):
+    """Observed with 1.18.0, 1.20.1 and 1.24.4."""
+    whole = [size * count for size, count in zip(sizes, repeats, strict=True)]
+    shapes = [",".join(map(str, each)) for each in (sizes, whole, repeats)]
+    text = "(float[{}] x) => (float[{}] y) <int64[{}] r = {{{}}}> {{ y = Tile(x, r) }}"
+    ((operator,),) = (
+        each.operators for each in derived(models.text(text.format(*shapes[:2], len(repeats), shapes[2])))
+    )
+    members = operator.members
+    assert (members["InputTensor"].sizes, members["Repeats"]) == (tiled, counts)
+
+
+@pytest.mark.parametrize(
+    ("body", "sizes", "is_derived"),
+    [
+        ("ReduceMax<axes = [1], keepdims = 0>(t)", "2,3", False),
+        ("ReduceMax<axes = [1], keepdims = 1>(t)", "2,1,3", False),
+        ("Slice(t, a, b, a)", "2,1,3", False),
+        ("Unsqueeze(t, a)", "2,1,4,3", True),
+        ("Relu(t)", "2,4,3", True),
+    ],
+)
+def test_a_transpose_is_moved_over_what_leaves_fewer_dimensions(body, sizes, is_derived):
+    """It costs less behind it: dimensions of size 1 do not count. Observed with 1.18.0 and 1.24.4."""
+    text = f"""(float[2,3,4] x) => (float[{sizes}] y) <int64[1] a = {{1}}, int64[1] b = {{2}}> {{
+        n = Neg(x) t = Transpose<perm = [0, 2, 1]>(n) y = {body}
+    }}"""
+    (found,) = (each for each in derived(models.text(text)) if each.path == "y")
+    assert (not found.why) is is_derived

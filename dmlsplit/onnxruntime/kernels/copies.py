@@ -65,8 +65,16 @@ def pad(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def tile(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    repeats = padded(f.constants(1) or ())
-    members = {"InputTensor": f.input(0), "OutputTensor": f.output, "RepeatsCount": len(repeats), "Repeats": repeats}
+    """Returns a repetition without the dimensions whose size is 1 before and after it."""
+    given = zip(f.shape(f.value(0)), f.constants(1) or (), strict=True)
+    kept = [(size, count) for size, count in given if size * count != 1]
+    sizes, repeats = tuple([size for size, _ in kept]), padded(tuple([count for _, count in kept]))
+    members = {
+        "InputTensor": f.tensor(f.value(0), sizes),
+        "OutputTensor": f.tensor(f.node.outputs[0], tuple([size * count for size, count in kept])),
+        "RepeatsCount": len(repeats),
+        "Repeats": repeats,
+    }
     return [AnyOperatorDesc("TILE", members)]
 
 

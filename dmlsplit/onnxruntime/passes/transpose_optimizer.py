@@ -18,6 +18,8 @@ from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.operator_traits import row_of
 
+_COST_OF_UNKNOWN: Final = 5
+"""Of a tensor of unknown rank."""
 _SOFTMAX: Final = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
 _SOFTMAX_OF_ONE_AXIS: Final = 13
 """The first opset in which they work on one axis, by default the last."""
@@ -54,8 +56,8 @@ def transpose_optimizer(graph: Graph) -> None:
     """Removes, in place, Transposes that undo each other around a node if nothing else reads the tensors between them,
     and adds Doubt.TRANSPOSED to the nodes over which another Transpose in front of them may be moved.
 
-    ONNX Runtime moves Transposes over a node if fewer of them remain: each other input needs one, and so does the
-    output, unless a Transpose further downstream cancels it.
+    ONNX Runtime moves Transposes over a node if those that remain cost less: each other input needs one, and so does
+    the output, unless a Transpose further downstream cancels it.
     """
     if not any(node.op_type == "Transpose" for node in graph.nodes):
         return
@@ -68,16 +70,18 @@ def transpose_optimizer(graph: Graph) -> None:
         if node not in graph or _is_freed(graph, node):
             continue
         inputs = [value for value in node.inputs if value.name and not graph.facts.is_constant(value.name)]
-        producers = [value.producer for value in inputs if value.producer is not None]
-        moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
-        others = len(inputs) - moved + (node not in meeting)
-        # ONNX Runtime's cost of a Transpose is its rank; a Reshape may act as a Transpose; two Transposes become one
+        moved = [value for value in inputs if _gives_to(value)]
+        # a Reshape may act as a Transpose; two Transposes become one
+        gain = sum(_cost(graph, value) for value in moved)
+        costs = [_cost(graph, value) for value in inputs if value not in moved]
+        if node not in meeting:
+            costs.append(max([_cost(graph, value) for value in node.outputs if value.name], default=0))
         ranks = {len(graph.facts.shape(value.name) or ()) for value in inputs}
         if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
-            others = 0
+            costs.clear()
         if node.op_type == "Reshape" and not _may_transpose(graph, node):
             continue
-        if moved > others and _is_transposable(node) and not _flattens_across(graph, node):
+        if gain > sum(costs) and _is_transposable(node) and not _flattens_across(graph, node):
             node.doubts |= {Doubt.TRANSPOSED}
 
 
@@ -130,6 +134,18 @@ def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
     refill(made.attribute, [each for each in proto.attribute if each.name != "axis"])
     made.attribute.append(helper.make_attribute("axis", axis))
     return made
+
+
+def _gives_to(value: Value) -> bool:
+    """True for a tensor that a Transpose computes, or that has one in front of it after a move."""
+    producer = value.producer
+    return producer is not None and _gives(producer, Doubt.TRANSPOSED in producer.doubts)
+
+
+def _cost(graph: Graph, value: Value) -> int:
+    """Returns what a Transpose of a tensor costs ONNX Runtime: the number of its dimensions other than 1."""
+    shape = graph.facts.shape(value.known)
+    return _COST_OF_UNKNOWN if shape is None else sum(size != 1 for size in shape)
 
 
 def _gives(node: Node, moved: bool) -> bool:
