@@ -89,9 +89,9 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
     """Context manager that yields a function that writes text to the file `path` or, as `write` does, to standard
     output if `path` is None or "-".
 
-    A regular file (after following links) is replaced when the block ends; if the block or the writing fails, the old
-    file stays unchanged, and no other file is left. A device or a pipe is written directly. Raises OSError, which names
-    the path, if it cannot be written.
+    A regular file (after following links) is replaced when the block ends, and its folder is created if there is none;
+    if the block or the writing fails, the old file stays unchanged, and no other file or folder is left. A device or a
+    pipe is written directly. Raises OSError, which names the path, if it cannot be written.
     """
     if path in (None, "-"):
         yield partial(write, colons_meant=colons_meant)
@@ -102,7 +102,9 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
             written = path
             if _is_replaced(path):
                 files = stack.enter_context(atomic_files())
-                written = files.create(os.path.realpath(path))
+                real = os.path.realpath(path)
+                files.make_folder(os.path.dirname(real))
+                written = files.create(real)
             stream = open(written, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
             stack.callback(_drop, stream)
 

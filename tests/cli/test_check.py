@@ -175,7 +175,7 @@ def test_hostile_names_are_shown_not_obeyed(cli, tmp_path, command):
         (["--format", "yaml"], "'yaml' is not one of"),
         (["--no-such-option"], "No such option"),
         (["-o", "a.json"], "a.json would replace an input file"),
-        (["-o", "nowhere/out"], "nowhere/out: No such file or directory"),
+        (["-o", "a.json/out"], "a.json/out: Not a directory"),
         (["-o", "."], ".: Is a directory"),
         (["-o", "new/"], "new/: No such file or directory"),
     ],
