@@ -15,6 +15,7 @@ from dmlsplit.library.fetching import added
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from dmlsplit.system.errors import DmlSplitError, InputError
 from dmlsplit.system.input_files import open_input
+from dmlsplit.system.printable import numbered, printable
 
 if TYPE_CHECKING:
     import onnx
@@ -59,7 +60,7 @@ class ModelAnswer:
     """What a version of ONNX Runtime does with a model while it creates a session.
 
     `created`: True if there is a session; otherwise `failure` is ONNX Runtime's message. `nodes` maps the model's nodes
-    by name (unnamed ones are Operator@index, those of branches follow the path of their node) to DML, CPU, another
+    by path, as the diagnostics of `check` name them, to DML, CPU, another
     provider, or "folded" if the session's graph no longer has the node because it was folded, fused into another, or
     removed; empty without a session. `added` are nodes that the optimizer created. `operators` counts, by name, the
     operators that DirectML was asked to create, `refused` the refused ones; `submitted` has their descriptors, each
@@ -209,7 +210,7 @@ def _named(path: Path) -> tuple[bytes, list[str]]:
     """Returns the bytes of a copy of the model in which every node has a unique name and each provider has one more
     node, and the names of the original nodes."""
     model = _loaded(path)
-    names: list[str] = []
+    names: Counter[str] = Counter()
     _name_nodes(model.graph, "", names)
     graph = model.graph
     for added_name, (op_type, element_type) in _ADDED.items():
@@ -222,7 +223,7 @@ def _named(path: Path) -> tuple[bytes, list[str]]:
             value.name = name
             value.type.tensor_type.elem_type = element_type
             value.type.tensor_type.shape.dim.add().dim_value = 1
-    return model.SerializeToString(), names
+    return model.SerializeToString(), list(names)
 
 
 def _loaded(path: Path) -> onnx.ModelProto:
@@ -238,14 +239,17 @@ def _loaded(path: Path) -> onnx.ModelProto:
         raise InputError(f"it is not an ONNX model: {error}", file=str(path)) from None
 
 
-def _name_nodes(graph: onnx.GraphProto, path: str, names: list[str]) -> None:
-    """Gives each node of a graph, and of the graphs inside its nodes, a unique name that begins with `path`, in place,
-    and appends the names to `names`."""
-    taken = Counter(node.name for node in graph.node)
-    for index, node in enumerate(graph.node):
-        own = node.name if node.name and taken[node.name] == 1 else f"{node.op_type}@{index}"
-        node.name = f"{path}{own}"
-        names.append(node.name)
+def _name_nodes(graph: onnx.GraphProto, label: str, names: Counter[str]) -> None:
+    """Gives each node of a graph with this label, and of the graphs inside its nodes, a unique name in place, and adds
+    the names to `names`: its path in the diagnostics of `check`, with a number if another node has the same."""
+    from dmlsplit.formats.onnx.protobuf import graphs_of, own_name
+    from dmlsplit.models.scope import label_of
+
+    for node in graph.node:
+        own = own_name(node)
+        node.name = numbered(printable(f"{label}/{own}" if label else own), names)
         for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                _name_nodes(inner, f"{node.name}/{attribute.name}/", names)
+            inner = list(graphs_of(attribute))
+            for number, each in enumerate(inner):
+                place = f"{own}.{attribute.name}" + (f"[{number}]" if len(inner) > 1 else "")
+                _name_nodes(each, label_of(label, place), names)

@@ -16,7 +16,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import SplitNode
-from dmlsplit.formats.onnx.protobuf import first_output
+from dmlsplit.formats.onnx.protobuf import own_name
 from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.models.scope import Scope
 from dmlsplit.rules import RULES, judge_node
@@ -141,7 +141,7 @@ def _known(facts: OnnxSplit | OnnxConcat) -> _Known:
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
     """Returns the name of a node in paths: the label of its graph, then its own name or, without one, the name of its
     first output or its operator."""
-    name = node.name or first_output(node) or node.op_type
+    name = own_name(node)
     return printable(f"{scope.label}/{name}" if scope.label else name)
 
 

@@ -15,7 +15,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, refill
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, own_name, refill
 from dmlsplit.formats.onnx.tensors import ReadExternal, type_of
 from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import LOOKED_FOR, Functions, Key
@@ -135,7 +135,7 @@ class Reader:
         body, constants = self._body(key, node, scope)
         called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)
         called.opset_import.extend(function.opset_import)
-        label = label_of(scope.label, node.name or node.op_type)
+        label = label_of(scope.label, own_name(node))
         yield from self.items(called, constants, label, (*calls, key), scope.depth + 1)
 
     def _body(self, key: Key, node: onnx.NodeProto, scope: Scope) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:

@@ -15,7 +15,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit, LimitError
-from dmlsplit.formats.onnx.protobuf import domain_of, graphs_named, has_graphs, values_of
+from dmlsplit.formats.onnx.protobuf import domain_of, graphs_named, has_graphs, own_name, values_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
 from dmlsplit.models.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.models.functions import Functions
@@ -284,7 +284,7 @@ class Scope:
             return
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
-        name = node.name or node.op_type
+        name = own_name(node)
         numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
         for attribute in node.attribute:
             twin = twins.get(attribute.name, attribute)

@@ -351,13 +351,20 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     if rank is not None and fails(rank, neighbour):
         yield Failure(place.kernel, rank.why, node=path)
     if cell is Cell.NO_KERNEL:
-        why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
+        why = f"neither DirectML nor the CPU has a kernel for {path}, {_described(graph, node)}"
         yield Failure(CHECKING, why, node=path)
     elif neighbour.on_dml and is_left and (reason := _refusal_of_kernel(graph, node, cell)):
         why = f"DirectML's kernel for {path} cannot be created: {reason}"
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
             yield Failure(place.kernel, why, certain=with_session is True, node=path)
+
+
+def _described(graph: SessionGraph, node: Node) -> str:
+    """Returns what decides about a node's kernel as text: "Acos of DOUBLE in opset 17"."""
+    kinds = dict.fromkeys(kind.upper() for kind in graph.types_of_tensors(node.index)[0] if kind)
+    opset = f" in opset {graph.opset}" if node.op_type else ""
+    return f"{printable(node.proto.op_type, 60)}{' of ' if kinds else ''}{', '.join(kinds)}{opset}"
 
 
 def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> str:

@@ -15,10 +15,19 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, domain_of, first_output, operator_of, reads, refill
+from dmlsplit.formats.onnx.protobuf import (
+    Names,
+    all_nodes,
+    domain_of,
+    first_output,
+    operator_of,
+    own_name,
+    reads,
+    refill,
+)
 from dmlsplit.models.scope import Scope, label_of
 from dmlsplit.models.taken_branches import TakenBranches
-from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename, with_prefix
+from dmlsplit.onnxruntime.inlining import counted, rename, with_prefix
 
 _BRANCHES = ("else_branch", "then_branch")
 """The attributes of an If, indexed by its condition."""
@@ -138,10 +147,10 @@ def _taken(
     condition = _condition(scope.graph.node[place], scope) if set(branches) == set(_BRANCHES) else None
     if condition is None:
         return None
-    name = node.name or node.op_type
+    name = own_name(node)
     chosen = _BRANCHES[condition]
     taken.removed.append(counted(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"), budget))
-    paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
+    paths = [f"{name}.{chosen}/{own_name(inner)}" for inner in branches[chosen].node]
     if taken.names is None:
         taken.names = Names.of(taken.model.graph)
     body = _body(branches[chosen], node, f"{name}_{index}/", taken.names, budget)

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import onnx
 
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, refill, rename_tensors, subgraphs
-from dmlsplit.models.functions import JUDGED, Functions
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, own_name, refill, rename_tensors, subgraphs
+from dmlsplit.models.functions import Functions
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
@@ -100,8 +100,7 @@ def _expanded(
         function = functions[key]
         if len(node.output) < len(function.output):
             # versions read past the outputs of the call: undefined behaviour
-            name = node.name or node.op_type
-            raise InputError(f"{printable(name)} omits outputs of the function that it calls")
+            raise InputError(f"{printable(node.name or node.op_type)} omits outputs of the function that it calls")
         body, place = functions.body(key, node), (*around, index)
         written |= put_in_place(body, function.input, function.output, node, place, taken, budget)
         yield from _expanded(body.node, functions, depth + 1, place, written, taken, budget)
@@ -119,25 +118,19 @@ def put_in_place(
     """Renames the tensors and nodes of a function's body, in place, so that the body can replace `node`, at `place`.
     `inputs` and `outputs` are the function's; other names get a prefix, and are added to `taken`. Returns the names
     that the body's nodes write, each with the place of its node. Raises LimitError if names become too long."""
-    name = node.name or node.op_type
+    name = own_name(node)
     actual = dict(zip(inputs, node.input, strict=False))
     # an output that the call omits is still computed
     actual.update({output: name for output, name in zip(outputs, node.output, strict=False) if name})
-    called = list(map(name_in_path, body.node))
+    called = list(map(own_name, body.node))
     for inner in all_nodes(body.node):
-        if not inner.name and inner.op_type in JUDGED:
-            inner.name = name_in_path(inner)  # names of the body, which are replaced
+        if not inner.name:
+            inner.name = own_name(inner)  # names of the body, which are replaced
     names = dict.fromkeys(inputs, "") | actual
     rename(body, with_prefix(names, f"{name}_{place[-1]}/", taken), budget)
     for inner, own in zip(body.node, called, strict=True):
         inner.name = counted(f"{name}/{own}", budget)
     return {output: (*place, i) for i, inner in enumerate(body.node) for output in inner.output if output}
-
-
-def name_in_path(node: onnx.NodeProto) -> str:
-    """Returns the name, in paths, of a node in the body of a function or branch: its own name; if it has none, the name
-    of its first output for a Split or Concat, its operator for any other node."""
-    return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
 
 
 def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable[[str], str]:

@@ -25,7 +25,7 @@ from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 from dmlsplit.onnxruntime.placing import cell_after, is_created
 from dmlsplit.onnxruntime.session_graph import SessionGraph
-from dmlsplit.system.printable import printable
+from dmlsplit.system.printable import numbered, printable
 from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
 
 _OLDEST_OPSET: Final = 7
@@ -66,17 +66,10 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
 
 
 def _by_path(nodes: Iterable[NodePlacement]) -> dict[str, NodePlacement]:
-    """Maps the path of each node to the node. Paths in the graphs of several unnamed nodes may be equal: all but the
-    first get a number."""
-    found: dict[str, NodePlacement] = {}
-    numbers: Counter[str] = Counter()
-    for node in nodes:
-        path = node.path
-        while path in found:
-            numbers[node.path] += 1
-            path = f"{node.path}[{numbers[node.path]}]"
-        found[path] = node if path == node.path else replace(node, path=path)
-    return found
+    """Maps nodes by path; the path of a node gets a number if another node is called as the output of this one."""
+    taken: Counter[str] = Counter()
+    numbers = [(node, numbered(node.path, taken)) for node in nodes]
+    return {path: node if path == node.path else replace(node, path=path) for node, path in numbers}
 
 
 def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:

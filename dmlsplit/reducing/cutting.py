@@ -11,7 +11,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, has_graphs, reads, refill, values_of
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, has_graphs, own_name, reads, refill, values_of
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
@@ -57,7 +57,7 @@ class Cut:
         """Returns the index of the node with this path, or of the node that contains it in a graph; None if there is
         none."""
         for i, node in enumerate(self.nodes):
-            if self.path(i) == path or (has_graphs(node) and path.startswith(f"{node.name or node.op_type}.")):
+            if self.path(i) == path or (has_graphs(node) and path.startswith(f"{own_name(node)}.")):
                 return i
         return None
 

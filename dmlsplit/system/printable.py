@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 # Compiled on first use.
@@ -28,6 +29,12 @@ def printable(text: str, limit: int | None = 120) -> str:
 def shortened(text: str, limit: int) -> str:
     """Returns `text`, shortened in the middle to about `limit` characters if it is longer."""
     return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]}"
+
+
+def numbered(text: str, taken: Counter[str]) -> str:
+    """Returns `text`, with a number behind it if `taken` has it, and adds the result to `taken`."""
+    taken[text] += 1
+    return text if taken[text] == 1 else numbered(f"{text} ({taken[text]})", taken)
 
 
 def inert(text: str, *, colons_meant: bool = False) -> str:

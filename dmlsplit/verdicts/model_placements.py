@@ -138,9 +138,8 @@ class SessionAnswer:
     failure: Failed | None = None
     nodes: Mapping[str, NodePlacement] = field(default_factory=dict)
     """By path: the node's name; for an unnamed node, the name of its first output or, without one, its operator. The
-    path of a node in a node's graph starts with that of the node around it, in which an unnamed node is its operator;
-    of equal paths, all but the first end with a number: "If.then_branch/a[1]". In the order of the file, with nodes of
-    inner graphs first; empty if the model is not loaded."""
+    path of a node in a node's graph starts with that of the node around it; of equal paths, all but the first end with
+    a number: "y (2)". In the order of the file, with nodes of inner graphs first; empty if the model is not loaded."""
     graphs: tuple[FusedSize, ...] = ()
     copies: tuple[int, int] | None = None
     capture: bool | None = None

@@ -122,7 +122,7 @@ class TestFunctions:
         nodes = [node("F", ["x"], ["a", "b"], domain="local", name="f"), node("Split", ["b"], ["c"], num_outputs=1)]
         made = model(nodes, [value("x", [2, 4])], functions=[inner, outer], domains=["local"])
         nested, last = front_end.read(made)
-        assert (nested.graph, nested.version, nested.lengths) == ("f/G", 18, (1, 3))
+        assert (nested.graph, nested.version, nested.lengths) == ("f/p", 18, (1, 3))
         assert last.input_shape == (2, 3)
 
     def test_that_call_themselves_are_reported(self):
@@ -152,7 +152,7 @@ class TestFunctions:
         nodes = [call([constants[1], call(constants[:1], "v")], "y")]
         made = model(nodes, [value("c", [], 9)], opset=13, functions=[function], domains=["local"])
         found = front_end.read_model(made)
-        places = ["y", "y/If.else_branch/v", "y/If.then_branch/v", "y.g/v"]  # the last in the graph as the call has it
+        places = ["y", "y/t.else_branch/v", "y/t.then_branch/v", "y.g/v"]  # the last in the graph as the call has it
         assert sorted(split.graph for split in splits(found)) == sorted(places)
         assert len(found.items) == len(places)
 

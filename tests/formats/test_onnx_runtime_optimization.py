@@ -65,7 +65,7 @@ def test_a_branch_that_is_always_taken_comes_in_the_place_of_the_if(condition, t
     around = f"r = Relu(x) {condition} s = If(k)<{BRANCHES}> t = Tanh(s) u = Sigmoid(t) v = Concat<axis=1>(s, u)"
     made = text(f"{head} {{ {around} y = Add(v, v) }}")
     found = {n.path: n.on_onnxruntime(VERSION) for n in dmlsplit.formats.onnx.read(made)}
-    for branch, path in (("then", "If.then_branch/a"), ("else", "If.else_branch/d")):
+    for branch, path in (("then", "s.then_branch/a"), ("else", "s.else_branch/d")):
         answer = found[path]
         told = str(answer.outcome), answer.compile and answer.compile.flags, [d.rule for d in answer.diagnostics]
         if taken == "both":

@@ -159,7 +159,7 @@ def test_the_operators_of_a_fused_graph_inside_a_node(exponent, operator):
         >
     }}"""
     found = {each.path: [desc.operator.name for desc in each.operators] for each in derived(models.text(text))}
-    assert found == {"If.then_branch/a": [operator], "If.else_branch/b": ["ELEMENT_WISE_ABS"]}
+    assert found == {"y.then_branch/a": [operator], "y.else_branch/b": ["ELEMENT_WISE_ABS"]}
 
 
 def test_a_node_inside_a_node_and_outside_of_fused_graphs_is_not_derived():
@@ -170,8 +170,8 @@ def test_a_node_inside_a_node_and_outside_of_fused_graphs_is_not_derived():
         >
     }"""
     found = {each.path: each.why for each in derived(models.text(text))}
-    assert found["If.then_branch/a"] == "it is in a subgraph of a node, and in no fused graph"
-    assert found["If.else_branch/b"] == ""
+    assert found["y.then_branch/a"] == "it is in a subgraph of a node, and in no fused graph"
+    assert found["y.else_branch/b"] == ""
 
 
 @pytest.mark.parametrize(

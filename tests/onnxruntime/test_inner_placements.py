@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dmlsplit.verdicts.model_placements import Why
-from tests.onnxruntime.placements import SHAPED, TAKES, placed, reason, where
+from tests import models
+from tests.onnxruntime.placements import SHAPED, TAKES, placed, placed_model, reason, where
 
 
 def test_a_where_in_a_branch_that_reads_a_not_twice():
@@ -79,7 +80,7 @@ def test_a_graph_reads_the_declared_output_that_stands_for_an_equal_tensor(decla
                        else_branch = e () => (int64[2] q) {{ q = Constant<value_ints=[1,1]>() }}>
             w = Neg(x) }}"""
     )
-    assert where(found)["If.then_branch/s"] == place
+    assert where(found)["y.then_branch/s"] == place
 
 
 BODY = "{ h = Neg(p) s = Shape(h) n = Abs(s) r = Reshape(h, n) e = Exp(r) a = Tanh(e) "
@@ -211,7 +212,7 @@ def test_in_a_graph_of_a_node_an_output_of_a_branch_has_its_first_reader_alone(o
             y = Scan<num_scan_inputs = 1, body = b (float[2,3] s) => (float[2,3] r) <bool c = {{1}}> {{
                 {choice} {body} r = Mul(m, k) }}>(x) }}"""
     )
-    assert (found.created, where(found)["Scan.body/If.then_branch/Exp"]) == (True, place)
+    assert (found.created, where(found)["y.body/a.then_branch/p"]) == (True, place)
 
 
 @pytest.mark.parametrize(("behind", "created"), [("z = Sqrt(x)", True), ("z = Sqrt(v)", False)])
@@ -262,7 +263,7 @@ def test_an_if_whose_branches_compute_tensors_of_the_names_of_its_outputs():
             y, z = If(k) <then_branch = t () => (float[?,?] y, float[?,?] z) { y, z = Split<axis = 1>(x) },
                           else_branch = e () => (float[?,?] y, float[?,?] z) { y, z = Split<axis = 1>(x) }> }"""
     )
-    assert where(found) == {"If.then_branch/y": "DML", "If.else_branch/y": "DML", "y": "DML"}
+    assert where(found) == {"y.then_branch/y": "DML", "y.else_branch/y": "DML", "y": "DML"}
 
 
 @pytest.mark.parametrize(
@@ -294,12 +295,25 @@ def test_an_input_that_only_graphs_read_of_nodes_on_both_providers(before, read,
     assert found.created is (created or version == "1.23.2")
 
 
-def test_nodes_of_several_unnamed_nodes_have_paths_of_their_own():
-    branches = """<then_branch = t () => (float[2,3] p) { p = Relu(x) },
-        else_branch = e () => (float[2,3] q) { q = Abs(x) }>"""
-    found = placed(
-        f"(float[2,3] x, bool c) => (float[2,3] o, float[2,3] y) {{ o = If(c) {branches} y = If(c) {branches} }}"
+def test_nodes_without_names_in_branches_of_ifs_without_names_are_each_counted():
+    branches = (
+        "<then_branch = t () => (float[2] p) {{ p = Exp({0}) }}, else_branch = e () => (float[2] q) {{ q = Abs({0}) }}>"
     )
-    inside = ["If.then_branch/p", "If.else_branch/q"]
-    assert list(found.nodes) == [*inside, *(f"{path}[1]" for path in inside), "o", "y"]
-    assert [node.path for node in found.nodes.values()] == list(found.nodes)
+    found = placed(
+        f"""(float[2] x, bool c) => (float[2] z) {{
+            y = If(c) {branches.format("x")} z = If(c) {branches.format("y")} }}"""
+    )
+    inner = {f"{name}.{branch}_branch/{output}" for name in "yz" for branch, output in (("then", "p"), ("else", "q"))}
+    assert where(found).keys() == {*inner, "y", "z"}
+
+
+def test_unnamed_nodes_of_a_function_are_each_counted():
+    body = '<domain: "own", opset_import: ["" : 18]> F (w) => (o) { a = Exp(w) b = Exp(a) o = Exp(b) }'
+    called = models.text("(float[2] x) => (float[2] z) { y = own.F(x) z = own.F(y) }", 18, functions=body)
+    found = placed_model(called)
+    assert where(found).keys() == {f"{call}/{name}" for call in "yz" for name in "abo"}
+
+
+def test_a_node_called_as_the_output_of_another_is_counted_too():
+    found = placed("(float[2] x) => (float[2] z) { y = Exp(x) [y] a = Abs(y) z = Neg(a) }")
+    assert where(found) == {"y": "DML", "y (2)": "DML", "z": "DML"}

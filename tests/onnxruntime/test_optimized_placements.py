@@ -141,7 +141,7 @@ LOOP = """y, w, u = Loop(n, t, x) <
             "ef",
             ["folded", "CPU"],
         ),
-        ("{ " + LOOP, ["Loop.body/e", "Loop.body/f"], ["CPU", "CPU"]),
+        ("{ " + LOOP, ["y.body/e", "y.body/f"], ["CPU", "CPU"]),
         (
             """<int64[2] k = {1,1}, int64[2] l = {1,1}> { z = Shape(x) e = Mul(z, k) f = Mul(z, l) w = Abs(e) u = Neg(f)
             y = Loop(n, t, x) <body = b (int64 i, bool g, float[N,3] s) => (bool h, float[N,3] r) {
@@ -153,7 +153,7 @@ LOOP = """y, w, u = Loop(n, t, x) <
             """<int64[2] k = {1,1}, bool c = {1}> { z = Shape(x) e = Mul(z, k) w = Abs(e) y = Relu(x)
             u = If(c) <then_branch = m () => (int64[2] p) <int64[2] l = {1,1}> { [f] o = Mul(z, l) p = Neg(o) },
                        else_branch = j () => (int64[2] q) { q = Abs(z) }>""",
-            ["e", "If.then_branch/f"],
+            ["e", "u.then_branch/f"],
             ["CPU", "CPU"],
         ),
     ],

@@ -107,6 +107,12 @@ def first_output(node: onnx.NodeProto) -> str:
     return ""
 
 
+def own_name(node: onnx.NodeProto) -> str:
+    """Returns the name of a node among the nodes of its graph, which no other of them has in a valid model: its own
+    name or, without one, the first name that it writes; its operator if it writes none."""
+    return node.name or first_output(node) or node.op_type
+
+
 def reads(node: onnx.NodeProto) -> Iterable[str]:
     """Returns the names of the tensors that a node and its subgraphs read, including the subgraphs' outputs; a name may
     occur several times."""

@@ -147,7 +147,7 @@ def test_what_takes_the_place_of_a_node_has_its_documentation_and_metadata(wrong
 
 
 def refused_with_equal_names(count):
-    """Nodes in branches of Ifs without names have equal paths."""
+    """Nodes in branches of two Ifs have equal paths: one is called as the other's output is."""
     nodes, inputs, outputs = [], [value("c", [], BOOL)], []
     for i in range(count):
         then = [
@@ -156,7 +156,8 @@ def refused_with_equal_names(count):
             node("Tanh", [f"a{i}"], [f"t{i}"], name="tanh"),
         ]
         other = graph([node("Relu", [f"h{i}"], [f"e{i}"])], [], [f"e{i}"])
-        nodes.append(node("If", ["c"], [f"y{i}"], then_branch=graph(then, [], [f"t{i}"]), else_branch=other))
+        branches = {"then_branch": graph(then, [], [f"t{i}"]), "else_branch": other}
+        nodes.append(node("If", ["c"], [f"y{i}"], name="y0" if i == 1 else "", **branches))
         inputs += [value(f"x{i}", [1, 8, 4, 4]), value(f"h{i}", [1, 4, 4, 4])]
         outputs.append(value(f"y{i}", [1, 4, 4, 4]))
     return model(nodes, inputs, outputs, opset=17, ir_version=8)
@@ -166,7 +167,7 @@ def test_nodes_of_one_path_are_each_mended():
     wrong = refused_with_equal_names(3)
     written = front_end.legalize(wrong, directml="1.15.4")  # ONNX Runtime itself loads no model with such names
     assert [change.names for change in written.changes] == [("gather",)] * 3
-    assert [change.path for change in written.changes] == ["If.then_branch/split"] * 3
+    assert [change.path for change in written.changes] == [f"y{i}.then_branch/split" for i in (0, 0, 2)]
     result = onnx.load_from_string(written.model)
     given = {
         v.name: np.full([d.dim_value for d in v.type.tensor_type.shape.dim], 0.5, np.float32) for v in wrong.graph.input

@@ -118,7 +118,7 @@ def test_an_identity_of_a_branch_that_gives_a_graph_output(branch, behind, is_le
             w = If(t) <then_branch = b () => (float[2,3] e) {{ a = Exp(x) [i] e = Identity(a) {branch} }},
                        else_branch = d () => (float[2,3] f) {{ f = Neg(x) }}> {behind} }}"""
     )
-    assert where(found)["If.then_branch/i"] == ("DML" if is_left else "folded")
+    assert where(found)["w.then_branch/i"] == ("DML" if is_left else "folded")
 
 
 @pytest.mark.parametrize(("element", "copies"), [("float8e5m2", (0, 1)), ("uint8", (1, 0))])
@@ -133,5 +133,5 @@ def test_an_identity_of_a_branch_that_reads_a_dequantize_linear(element, copies)
             y = Scan<num_scan_inputs = 1, body = s (float[3] l) => (float[3] m) {{ m = Exp(l) }}>(w) }}""",
         opset=19,
     )
-    assert where(found)["If.then_branch/i"] == "folded"
+    assert where(found)["w.then_branch/i"] == "folded"
     assert found.copies == copies
