@@ -68,8 +68,8 @@ def test_a_session_that_fails(cli, model):
     lines = head(cli, model(WITHOUT_KERNEL), *NEW)
     assert lines[-1].endswith("; 1 node would be placed: 1 on the CPU")
     assert lines[0] == (
-        "onnxruntime 1.24.4: session fails at y: neither DirectML nor the CPU has a kernel for y, Acos of DOUBLE in opset 13; "
-        "1 node would be placed: 1 on the CPU"
+        "onnxruntime 1.24.4: session fails at y: neither DirectML nor the CPU has a kernel for y, "
+        "Acos of DOUBLE in opset 13; 1 node would be placed: 1 on the CPU"
     )
 
 
