@@ -81,11 +81,11 @@ class Origin:
         return max((version for version in VERSIONS if version <= self.opset), default=0)
 
 
-def opset_of(model: onnx.ModelProto) -> int:
-    """Returns the version of the default domain that the model imports; 1 for a model of an IR version below 3 without
-    imports; 0 if it imports none, or several that differ."""
+def opset_of(model: onnx.ModelProto | onnx.FunctionProto) -> int:
+    """Returns the version of the default domain that the model, or function, imports; 1 for a model of an IR version
+    below 3 without imports; 0 if it imports none, or several that differ."""
     opsets = {entry.version for entry in model.opset_import if domain_of(entry) == ""}
-    if not opsets and not model.opset_import and model.ir_version < 3:
+    if not model.opset_import and isinstance(model, onnx.ModelProto) and model.ir_version < 3:
         return 1
     return max(opsets.pop(), 0) if len(opsets) == 1 else 0
 

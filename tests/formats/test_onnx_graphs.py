@@ -99,6 +99,13 @@ class TestFunctions:
         assert (second.graph, second.axis, second.lengths) == ("second", 0, (3, 3))
         assert first.path == "first/inner"
 
+    def test_may_import_nothing(self):
+        made = model([node("F", ["x"], ["a", "b"], domain="local", name="f", ax=1)], [value("x", [2, 4])],
+                     functions=[self.function()], domains=["local"])  # fmt: skip
+        made.ir_version = 2
+        del made.functions[0].opset_import[:]
+        assert [split.version for split in splits(front_end.read_model(made))] == [0]
+
     def test_have_defaults(self):
         default = helper.make_attribute("ax", 1)
         function = self.function(attributes=(), attribute_protos=[default])
