@@ -44,22 +44,26 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 /* Kernels keep arrays of vectors in registers, so loops over such arrays must be unrolled. gcc does that at -O3 only (at -O2 three channels took three
  * times as long), so kernels are compiled as if by -O3, and loops that are too long even for -O3 carry a pragma. Other loops carry none, because gcc would
  * also unroll those without a constant bound. clang unrolls short loops by itself; pragmas make it unroll longer ones and keep it from unrolling loops
- * that seldom reach four rounds. Builds without optimisation and with sanitizers have no pragmas: these would multiply the code. */
+ * that seldom reach four rounds; DMS_KEPT_ROLLED keeps gcc, too, from unrolling a loop with a constant bound. Builds without optimisation and with
+ * sanitizers have no pragmas: these would multiply the code. */
 #if !defined(__GNUC__) || !defined(__OPTIMIZE__) || defined(__OPTIMIZE_SIZE__) || DMS_SANITIZED
 #define DMS_UNROLLED
 #define DMS_UNROLLED_LONG
 #define DMS_UNROLLED_BY_4
 #define DMS_ROLLED
+#define DMS_KEPT_ROLLED
 #elif defined(__clang__)
 #define DMS_UNROLLED _Pragma("clang loop unroll(full)")
 #define DMS_UNROLLED_LONG DMS_UNROLLED
 #define DMS_UNROLLED_BY_4 _Pragma("clang loop unroll_count(4)")
 #define DMS_ROLLED _Pragma("clang loop unroll(disable)")
+#define DMS_KEPT_ROLLED DMS_ROLLED
 #else
 #define DMS_UNROLLED
 #define DMS_UNROLLED_LONG _Pragma("GCC unroll 16")
 #define DMS_UNROLLED_BY_4 _Pragma("GCC unroll 4")
 #define DMS_ROLLED
+#define DMS_KEPT_ROLLED _Pragma("GCC unroll 1")
 #pragma GCC optimize("O3")
 #endif
 

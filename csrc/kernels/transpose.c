@@ -23,6 +23,13 @@ static uint64_t distance(int64_t stride)
     return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
+/* True if tiles of listed rows of the target, and of rows that conflict, are low although the machine prefers high ones: with vectors wider than 16 bytes.
+ * With those of 16 bytes columns took 0.8 to 1.13 of the time of high tiles (Zen 5). */
+static bool gains_by_low(const dms_transposer *transposer, bool is_high)
+{
+    return is_high && transposer->vector > 16;
+}
+
 /* Returns the sink of a streamed matrix. Rows of the target that begin at the same offset in a line are whole lines after a head; so are short rows without a
  * head or a rest (0.3 to 0.6 of the time, Zen 4); other short adjacent rows fill lines together; others carry partial lines, in registers if they begin at
  * even addresses. */
@@ -42,10 +49,12 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
 
 /* Sets the shape of tiles that are stored through the caches. A square has a cache line in each row and column. A tile is several squares high, so that each
  * row of the target gets several lines, which the hardware sees as a stream; it is narrow, so that rows of the source do not conflict in the cache and the
- * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained
- * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high. On machines that prefer lower tiles, so
- * they are where rows of the target are much nearer to each other than those of the source; and if rows of the source conflict, they are wider: splits into
- * 1,024 columns of 4 bytes took 0.9 to 0.97 of the time (Zen 4).
+ * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained by
+ * it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high: rows of one square or, with wider vectors on
+ * machines that do not prefer lower tiles, of two (512 columns of 8 bytes took 0.84 of the time, by AVX2 0.51), and of a whole tile if rows of the target are
+ * listed (columns whose rows are multiples of 512 bytes apart: 0.76 to 1.02 of the time, Zen 5). On machines that prefer lower tiles, so they are where rows of
+ * the target are much nearer to each other than those of the source. If rows of the source conflict, low tiles are wider on those machines, and of listed rows
+ * on all: splits into 1,024 columns of 4 bytes took 0.9 to 0.97 of the time (Zen 4), 0.95 (Zen 5).
  *
  * Listed rows of the source are at unrelated addresses, which hardware does not prefetch. On machines that prefer lower tiles, a tile is one line of as many
  * of them as it may have, each prefetched some rows ahead, and rows of the target are written one line after the other: joins of 256 to 2,048 columns of 4
@@ -59,7 +68,10 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
     const bool together = share_sets(from->stride, side, stores), lower = stores->cached_height < DMS_TILE_HIGH;
     const bool is_near = to->listed == NULL && distance(to->stride) <= distance(from->stride) / DMS_NEAR_SHARE;
     const bool crowded = share_sets(to->stride, side, stores);
-    const bool low = size > 1 && ((lower && is_near) || (together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
+    const bool higher = gains_by_low(transposer, stores->cached_height >= DMS_TILE_HIGH);
+    const size_t squares = !higher ? 1 : to->listed == NULL ? 2 : DMS_TILE_HIGH;
+    const bool conflict = share_sets(from->stride, squares * side, stores);
+    const bool low = size > 1 && ((lower && is_near) || (conflict && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
     const bool many = to->listed != NULL && transposer->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     const bool tall = lower && from->listed != NULL && size > 2;
@@ -69,7 +81,7 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
     while (high * side < tile->height && high * side < from->count)
         high *= 2;
     tile->width = stacked ? side : DMS_TILE_SQUARES / high * side;
-    if (low && lower && together)
+    if (low && conflict && (lower || (higher && to->listed != NULL)))
         tile->width = dms_smaller(DMS_LOW_WIDE / size, DMS_TILE_COLUMNS);
     if (tall) {
         tile->height = DMS_TILE_ROWS;
@@ -80,17 +92,21 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
 
 /* Sets the shape of streamed tiles: wide, and the next one is prefetched meanwhile: 8192 x 4096 of four bytes took 1.3 times memcpy's time instead of 1.8; of
  * two bytes 1.8, in tiles one square high 2.5 (Zen 5). Prefetched into the second-level cache and two squares high, NHWC views of 4 bytes took 0.5 to 0.7 of
- * the time, 2048 x 2048 of 4 and 8 bytes 0.75 to 0.85; of rows that are at most a line apart 1.1 to 1.3 (Zen 4). */
-static void shape_streamed(dms_tile *tile, const dms_side *from, const dms_side *to, const dms_stores *stores)
+ * the time, 2048 x 2048 of 4 and 8 bytes 0.75 to 0.85; of rows that are at most a line apart 1.1 to 1.3 (Zen 4). With wider vectors, listed rows of
+ * the target get one line at a time on machines that do not prefer lower tiles: 48 MB in 32 to 500 columns of 4 and 8 bytes took 0.62 to 1.17 of the time, at
+ * the median 0.93; 13 columns, whose rows are at most a line apart, 1.19 (Zen 5). */
+static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
     const size_t highest = share_sets(from->stride, side, stores) ? DMS_STREAMED_LOWER : DMS_STREAMED_HIGH;
+    const bool apart = distance(from->stride) > DMS_LINE, higher = gains_by_low(transposer, stores->streamed_height >= DMS_STREAMED_HIGH);
+    const bool alone = to->listed != NULL && apart && higher;
     tile->height = side;
     if (tile->sink == DMS_COALESCED) {
         tile->height = DMS_TILE_ROWS;
         tile->width = dms_smaller(DMS_MOST_COALESCED / (uint64_t)to->stride, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
-        tile->height = dms_smaller(stores->streamed_height, highest) * side;
+        tile->height = (alone ? 1 : dms_smaller(stores->streamed_height, highest)) * side;
         tile->width = dms_smaller(DMS_STREAMED_WIDE / size, DMS_TILE_COLUMNS);
     } else {
         tile->width = dms_smaller(DMS_CARRIED_WIDE / size, DMS_MOST_CARRIED);
@@ -107,6 +123,7 @@ static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, con
     const bool worth = apart || transposer->vector == DMS_LINE;
     tile->fetched = dms_is_streamed(stores) && (lower ? apart : worth && !share_sets(from->stride, tile->side, stores));
     tile->near = !lower && !share_sets(from->stride, tile->height, stores);
+    tile->behind = tile->near && tile->fetched && share_sets(from->stride, 2 * tile->height, stores);
 }
 
 /* Returns log2 of an element's size; a division would take as long as a copy of a hundred bytes. */
@@ -129,7 +146,7 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     if (tile->sink == DMS_STORED)
         shape_stored(tile, transposer, from, to, stores);
     else
-        shape_streamed(tile, from, to, stores);
+        shape_streamed(tile, transposer, from, to, stores);
     choose_fetches(tile, transposer, from, stores);
     const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile is beside this one, not below */
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->stride;

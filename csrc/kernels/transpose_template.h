@@ -188,9 +188,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_columns(const square *s, const ve
         store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
 }
 
-/* Transposes columns [first, first + VECTOR / size) of squares one below the other. v: registers for them. Stacked squares have more rows than the hardware
- * prefetches. The next tile of bytes is prefetched panel by panel: 0.75 to 0.95 of the time, all at once 0.95 to 1.1; of 2 bytes 0.95 to 1.05 (Zen 4). */
-static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
+/* Transposes columns [first, first + VECTOR / size) of squares one below the other. v: registers for them, or memory if the loop over them is rolled. Stacked
+ * squares have more rows than the hardware prefetches. The next tile of bytes is prefetched panel by panel: 0.75 to 0.95 of the time, all at once 0.95 to 1.1;
+ * of 2 bytes 0.95 to 1.05 (Zen 4). */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink,
+                                                           bool rolled)
 {
     const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
     DMS_UNROLLED
@@ -205,6 +207,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vect
         DMS_UNROLLED_LONG
         for (size_t k = 0; k < n; k++)
             store_columns(s, v, k, first, size, squares, whole, sink);
+    } else if (rolled) {
+        DMS_KEPT_ROLLED
+        for (size_t k = 0; k < n; k++)
+            store_columns(s, v, k, first, size, squares, whole, sink);
     } else {
         DMS_UNROLLED
         for (size_t k = 0; k < n; k++)
@@ -213,11 +219,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vect
 }
 
 /* Transposes all columns of a square with all rows. */
-static DMS_TARGET DMS_ALWAYS_INLINE void transpose_whole(const square *s, size_t size, dms_sink sink)
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_whole(const square *s, size_t size, dms_sink sink, bool rolled)
 {
     vector v[DMS_LINE];
     for (size_t first = 0; first < DMS_LINE / size && first < s->columns; first += VECTOR / size)
-        transpose_columns(s, v, first, size, 1, true, sink);
+        transpose_columns(s, v, first, size, 1, true, sink, rolled);
 }
 
 /* Copies a square of few rows or columns element by element, which is faster. Returns false if it has more. */
@@ -294,7 +300,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, siz
         return;
     }
     if (LINE_VECTORS > 1)               /* otherwise there are none */
-        transpose_whole(&vectors, size, sink);
+        transpose_whole(&vectors, size, sink, false);
     for (size_t first = vectors.columns; first < s->columns; first += 16 / size)
         transpose_lane(s, first, size, sink);
 }
@@ -305,7 +311,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, siz
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_masked(const square *s, size_t size, dms_sink sink)
 {
     vector v[DMS_LINE];
-    transpose_columns(s, v, 0, size, 1, false, sink);
+    transpose_columns(s, v, 0, size, 1, false, sink, false);
 }
 
 /* Transposes a square whose lines are carried, or one that is_direct. */
@@ -363,7 +369,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_part(const square *s, size_t 
         count = s->columns - first < VECTOR / size ? s->columns - first : VECTOR / size;
         for (size_t i = 0; i < s->rows; i++)
             dms_copy_short(from[i], s->from[i] + s->from_offset + first * size, count * size);
-        transpose_columns(&whole, v, 0, size, 1, true, DMS_STORED);
+        transpose_columns(&whole, v, 0, size, 1, true, DMS_STORED, false);
         for (size_t j = 0; j < count; j++)
             if (s->rows * size == DMS_LINE && sink == DMS_LINES)
                 DMS_NAME(stream_line)(s->to[first + j] + s->to_offset, to[j]);
@@ -411,7 +417,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t
     if (s.rows < side || s.columns != side || tile->sink == DMS_CARRIED)        /* a constant number of columns: 0.77 of the time for bytes (SSSE3, Zen 5) */
         transpose_some(&s, size, tile->sink);
     else if (size < WIDE)
-        transpose_whole(&s, size, DMS_STORED);
+        transpose_whole(&s, size, DMS_STORED, false);
 }
 
 /* Prefetches the lines of the square at this row and offset of the tile or, if the row is past its end, of the next tile. */
@@ -425,10 +431,15 @@ static DMS_ALWAYS_INLINE void prefetch_below(const dms_tile *tile, size_t row, i
 }
 
 /* Transposes the whole squares of rows [0, rows) and columns [0, columns); the last ones overlap earlier ones if these are not multiples. A loop that does
- * nothing else: 0.75 to 0.9 of the time of small matrices of 4 and 8 bytes; of 2 bytes 1.1 (AVX-512, Zen 4). */
-static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, size_t rows, size_t columns, size_t size, dms_sink sink)
+ * nothing else: 0.75 to 0.9 of the time of small matrices of 4 and 8 bytes; of 2 bytes 1.1 (AVX-512, Zen 4).
+ *
+ * behind: each square is transposed before lines of the next tile are prefetched, which would evict those that it loads, and vectors of 64 bytes of wide
+ * elements are stored by a rolled loop: NHWC views of 256, 768 and 1280 channels took 0.77 to 1.02 of the time, by AVX2 0.78 to 1.06, by SSSE3 0.83 to 1.02
+ * (Zen 5). */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, size_t rows, size_t columns, size_t size, dms_sink sink, bool behind)
 {
     const size_t side = DMS_LINE / size;
+    const bool rolled = behind && size >= WIDE && VECTOR == DMS_LINE;
     for (size_t column = 0; column < columns; column += side) {
         const size_t first = column + side <= columns ? column : columns - side;
         for (size_t row = 0; row < rows; row += side) {
@@ -437,8 +448,11 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, 
                               side, side, sink == DMS_CARRIED ? tile->carries + first : NULL, 0};
             if (sink == DMS_STORED && tile->below > 0)
                 prefetch_below(tile, top + tile->below, s.from_offset, side);
-            prepare_lines(tile, &s);
-            transpose_whole(&s, size, sink);
+            if (!behind)
+                prepare_lines(tile, &s);
+            transpose_whole(&s, size, sink, rolled);
+            if (behind)
+                prepare_lines(tile, &s);
         }
     }
 }
@@ -476,12 +490,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
     const bool past = tile->sink == DMS_LINES || tile->sink == DMS_CARRIED;
     const size_t inside = (size < WIDE && !past) || (tile->sink == DMS_CARRIED && !tile->begun) ? 0 : is_whole(&last_rows, side) ? tile->rows : tile->rows / side * side;
     const size_t inside_columns = is_whole(&last_columns, side) ? tile->columns : tile->columns / side * side;
-    if (tile->sink == DMS_LINES)
-        transpose_inside(tile, inside, inside_columns, size, DMS_LINES);
+    if (tile->sink == DMS_LINES && tile->behind)
+        transpose_inside(tile, inside, inside_columns, size, DMS_LINES, true);
+    else if (tile->sink == DMS_LINES)
+        transpose_inside(tile, inside, inside_columns, size, DMS_LINES, false);
     else if (tile->sink == DMS_CARRIED)
-        transpose_inside(tile, inside, inside_columns, size, DMS_CARRIED);
+        transpose_inside(tile, inside, inside_columns, size, DMS_CARRIED, false);
     else if (size >= WIDE)
-        transpose_inside(tile, inside, inside_columns, size, DMS_STORED);
+        transpose_inside(tile, inside, inside_columns, size, DMS_STORED, false);
     for (size_t column = 0, columns; column < tile->columns; column += columns) {
         const size_t left = tile->columns - column;
         columns = left >= side ? side : left >= last_columns.count ? left / last_columns.count * last_columns.count : left;
@@ -501,9 +517,9 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_stack(dms_tile *tile)
     vector v[DMS_STACK * DMS_LINE];
     for (size_t first = 0; first < tile->columns; first += VECTOR / tile->element_size)
         if (tile->element_size == 1)
-            transpose_columns(&s, v, first, 1, DMS_STACK, true, DMS_STORED);
+            transpose_columns(&s, v, first, 1, DMS_STACK, true, DMS_STORED, false);
         else
-            transpose_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED);
+            transpose_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED, false);
 }
 
 static DMS_TARGET DMS_NEVER_INLINE void transpose_squares(dms_tile *tile)
