@@ -18,7 +18,7 @@ from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.protobuf import own_name
 from dmlsplit.formats.onnx.tensors import element_type
-from dmlsplit.models.scope import Scope
+from dmlsplit.models.scope import Scope, labelled_graphs
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules.onnx import OnnxSplit
 from dmlsplit.rules.onnx.concat_facts import VERSIONS, OnnxConcat
@@ -139,10 +139,23 @@ def _known(facts: OnnxSplit | OnnxConcat) -> _Known:
 
 
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
-    """Returns the name of a node in paths: the label of its graph, then its own name or, without one, the name of its
-    first output or its operator."""
+    """Returns the path of a node; `scope` is that of its graph."""
+    return path_of(node, scope.label)
+
+
+def path_of(node: onnx.NodeProto, label: str) -> str:
+    """Returns the path of a node: the label of its graph, then its own name or, without one, the name of its first
+    output or its operator."""
     name = own_name(node)
-    return printable(f"{scope.label}/{name}" if scope.label else name)
+    return printable(f"{label}/{name}" if label else name)
+
+
+def path_of_only(graph: onnx.GraphProto, op_type: str, name: str) -> str:
+    """Returns the path of the node with an operator and a name ("" for none), in a model's graph or a graph nested in
+    it; "" unless there is exactly one."""
+    graphs = labelled_graphs(graph)
+    found = [(n, label) for g, label in graphs for n in g.node if (n.op_type, n.name) == (op_type, name)]
+    return path_of(*found[0]) if len(found) == 1 else ""
 
 
 def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:

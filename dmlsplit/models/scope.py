@@ -15,7 +15,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit, LimitError
-from dmlsplit.formats.onnx.protobuf import domain_of, graphs_named, has_graphs, own_name, values_of
+from dmlsplit.formats.onnx.protobuf import domain_of, graphs_named, graphs_of, has_graphs, own_name, values_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
 from dmlsplit.models.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.models.functions import Functions
@@ -160,6 +160,15 @@ class Scope:
             return None, None
         return self._parent.type_of(name)
 
+    def data_type(self, name: str) -> int:
+        """Returns a tensor's element type (a TensorProto.DataType), UNDEFINED (0) for an unknown one and for what is no
+        tensor. It takes a fraction of the time of `type_of`."""
+        if name in self._types:
+            return int(self._types[name].tensor_type.elem_type)
+        if name in self._initializers:
+            return self._initializers[name].data_type
+        return 0 if name in self._producers or self._parent is None else self._parent.data_type(name)
+
     def inferred_type(self, name: str) -> onnx.TypeProto | None:
         """Returns the type of one of this graph's own names, even if it is not a tensor; None if it is not known."""
         return self._types.get(name)
@@ -284,7 +293,6 @@ class Scope:
             return
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
-        name = own_name(node)
         numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
         for attribute in node.attribute:
             twin = twins.get(attribute.name, attribute)
@@ -293,8 +301,7 @@ class Scope:
             for number, (graph, inferred) in enumerate(pairs):
                 if len(graph.node) != len(inferred.node):
                     inferred = graph
-                place = f"{name}.{attribute.name}" + (f"[{number}]" if len(pairs) > 1 else "")
-                label = label_of(self.label, place)
+                label = label_of(self.label, _inner_name(node, attribute, number, len(pairs)))
                 steps = (*self.steps, (index, attribute.name, next(numbers[attribute.name])))
                 yield (
                     attribute.name,
@@ -309,6 +316,22 @@ def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
     graphs = graphs_named(node, name)
     found = graphs[number] if number < len(graphs) else None
     return found if found is not None and len(found.node) == len(scope.graph.node) else None
+
+
+def labelled_graphs(graph: onnx.GraphProto, label: str = "") -> Iterator[tuple[onnx.GraphProto, str]]:
+    """Yields a graph and all graphs nested in its nodes, each with the label of its scope; `label` is that of `graph`.
+    A graph comes before the graphs in it."""
+    yield graph, label
+    for node in graph.node:
+        for attribute in node.attribute:
+            inner = list(graphs_of(attribute)) if attribute.HasField("g") or attribute.graphs else ()
+            for number, each in enumerate(inner):
+                yield from labelled_graphs(each, label_of(label, _inner_name(node, attribute, number, len(inner))))
+
+
+def _inner_name(node: onnx.NodeProto, attribute: onnx.AttributeProto, number: int, count: int) -> str:
+    """Returns the name, in labels, of graph `number` of the `count` graphs in a node's attribute."""
+    return f"{own_name(node)}.{attribute.name}" + (f"[{number}]" if count > 1 else "")
 
 
 def label_of(outer: str, name: str) -> str:

@@ -22,6 +22,7 @@ from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
+from dmlsplit.models.onnx_nodes import path_of_only
 from dmlsplit.models.places import Spot, numbered
 from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
@@ -36,6 +37,7 @@ from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.onnxruntime.type_checks import check_types
 from dmlsplit.rules import any_operator, whole_model
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
@@ -147,7 +149,9 @@ class OnnxSessions:
         model = made()
         if (fault := model.fault) is not None and fault.operator not in JUDGED:  # these have rules of their own
             name = f"{fault.operator} {printable(fault.name, 60)}".strip()
-            raise NotLoadedError(f"{name}: {printable(fault.message, 200)}; the model is not loaded")
+            message = f"{name}: {printable(fault.message, 200)}; the model is not loaded"
+            raise NotLoadedError(message, node=path_of_only(proto.graph, fault.operator, fault.name))
+        check_types(model.session)
         if habits.inlines is not None:
             inlining = FunctionInlining(habits.inlines, self.inference, budget, written, places_of(read))
             while (left := inlining.inlined(proto, model.session)) is not None:
@@ -274,7 +278,7 @@ class OnnxSession:
         try:
             found, graphs = self.places, self.graphs
         except NotLoadedError as error:
-            failure = Failed("", error.message)
+            failure = Failed(error.node, error.message)
             said_by_nodes = bool(self._sessions.judged)
             return SessionAnswer(
                 self.runtime, False, failure, diagnostics=() if said_by_nodes else (of_failure(failure),)

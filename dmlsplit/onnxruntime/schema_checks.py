@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output, graphs_of
+from dmlsplit.formats.onnx.protobuf import domain_of, first_output, graphs_of
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.onnx_nodes import path_of
 from dmlsplit.models.schemas import schema_of
-from dmlsplit.models.scope import opset_of
+from dmlsplit.models.scope import labelled_graphs, opset_of
 from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.system.printable import printable, shortened
 
@@ -26,6 +27,17 @@ _MORE_OUTPUTS: Final = {"If": 0, "Loop": 1, "Scan": 0}
 """How many more outputs the bodies of a node have than the node; the condition of a Loop is one."""
 _OF_ANY_ATTRIBUTES: Final = "LayerNormalization"
 """An operator that ONNX Runtime also has by itself, and takes with attributes that it does not know. Observed."""
+_ADDED: Final = {
+    **dict.fromkeys(("Affine", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler"), 9),
+    **dict.fromkeys(("ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu"), 9),
+    "MeanVarianceNormalization": 8,
+    "LayerNormalization": 16,
+    **dict.fromkeys(("MemcpyFromHost", "MemcpyToHost", "SimplifiedLayerNormalization"), _NEWEST),
+    **dict.fromkeys(("DisentangledAttention_TRT", "EfficientNMS_TRT"), _NEWEST),
+    **dict.fromkeys(("MultilevelCropAndResize_TRT", "PyramidROIAlign_TRT"), _NEWEST),
+}
+"""Operators that ONNX Runtime adds to the default domain, and the last opsets in which it does. Source:
+contrib_defs.cc. Observed."""
 _NOT_CHECKED: Final = "__"
 """ONNX allows attributes whose names begin with this at every node."""
 
@@ -42,40 +54,43 @@ class Form(NamedTuple):
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
-    """Raises NotLoadedError for a node that ONNX Runtime does not load: its operator is newer than the opset, the
-    number of its inputs or outputs is wrong, an attribute is unknown, missing, given twice or of another type, or a
+    """Raises NotLoadedError for a node that ONNX Runtime does not load: the opset lacks its operator, the number of its
+    inputs or outputs is wrong, an attribute is unknown, missing, given twice or of another type, or a
     body does not have the outputs that it must have. Raises InputError instead if the opset is newer than the installed
     onnx, which may then not know the operator as it is.
 
-    Split and Concat nodes, which have rules of their own, and operators without a schema are not checked.
+    Operators of other domains are not checked; neither are the inputs and outputs of Split and Concat, which have rules
+    of their own.
     """
     opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
-    for why in _faults(model, opset):
-        if _NEWEST > opset > onnx.defs.onnx_opset_version():
-            raise InputError(why)
-        raise NotLoadedError(f"{why}; the model is not loaded")
+    for graph, label in labelled_graphs(model.graph):
+        for node in graph.node:
+            if domain_of(node) != "":
+                continue
+            for why in _faults(node, opset):
+                if _NEWEST > opset > onnx.defs.onnx_opset_version():
+                    raise InputError(f"{called(node)} {why}")
+                raise NotLoadedError(f"{called(node)} {why}; the model is not loaded", node=path_of(node, label))
 
 
-def _faults(model: onnx.ModelProto, opset: int) -> Iterator[str]:
-    has_schema = cache(lambda op_type: op_type not in JUDGED and onnx.defs.has(op_type, ""))
-    for node in all_nodes(model.graph.node):
-        if domain_of(node) != "" or not has_schema(node.op_type):
-            continue
-        known = _form(node.op_type, opset)
-        if known is None:
-            yield f"{_called(node)} has an operator that opset {opset} does not have"
-            continue
+def _faults(node: onnx.NodeProto, opset: int) -> Iterator[str]:
+    known = _form(node.op_type, opset)
+    if known is None:
+        if opset > _ADDED.get(node.op_type, 0):
+            yield f"has an operator that opset {opset} does not have"
+        return
+    if node.op_type not in JUDGED:
         for verb, count, (least, most) in (
             ("reads", len(node.input), known.inputs),
             ("writes", len(node.output), known.outputs),
         ):
             if not least <= count <= most:
                 tensors = "tensor" if count == 1 else "tensors"
-                yield f"{_called(node)} {verb} {count} {tensors}, not {_allowed(least, most)}"
+                yield f"{verb} {count} {tensors}, not {_allowed(least, most)}"
         if "" in node.input and any(n and not name for name, n in zip(node.input, known.needed, strict=False)):
-            yield f"{_called(node)} lacks an input"
-        if node.attribute or known.required:
-            yield from (f"{_called(node)} {why}" for why in _faults_of_attributes(node, known))
+            yield "lacks an input"
+    if node.attribute or known.required:
+        yield from _faults_of_attributes(node, known)
 
 
 def _faults_of_attributes(node: onnx.NodeProto, known: Form) -> Iterator[str]:
@@ -120,7 +135,7 @@ def _form(op_type: str, opset: int) -> Form | None:
     )
 
 
-def _called(node: onnx.NodeProto) -> str:
+def called(node: onnx.NodeProto) -> str:
     return shortened(printable(f"{node.op_type} {node.name or first_output(node)}".strip()), _LONGEST_NAME)
 
 

@@ -43,7 +43,11 @@ class InputError(DmlSplitError, ValueError):
 
 
 class NotLoadedError(InputError):
-    """A model that no version of ONNX Runtime loads."""
+    """A model that no version of ONNX Runtime loads; `node` is the path of the node at fault, "" if it is not known."""
+
+    def __init__(self, message: str, *, node: str = "") -> None:
+        super().__init__(message)
+        self.node = node
 
 
 class DirectMLWarning(UserWarning):

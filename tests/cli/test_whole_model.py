@@ -106,7 +106,7 @@ def test_a_session_that_fails_is_an_error(cli, model, body, opset, version, why)
 def test_a_node_that_its_operator_does_not_allow_fails_the_session(cli, model, body, rule):
     """In no version; a Split of the model says it for a level or a release, too."""
     path, why = model(body, 13), "Relu y reads 2 tensors, not 1; the model is not loaded"
-    assert head(cli, path, *NEW)[0] == f"onnxruntime 1.24.4: session fails: {why}"
+    assert head(cli, path, *NEW)[0] == f"onnxruntime 1.24.4: session fails at y: {why}"
     said = cli("check", path, *(() if "Split" in body else ("--onnxruntime", "1.24.4")))
     assert f"error[{rule}]" in said.out
     assert why in said.out

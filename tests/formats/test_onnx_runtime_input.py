@@ -170,13 +170,92 @@ def choice(*outputs):
         (node("Softmax", ["a"], ["y"], axis=1.0), 17, "Softmax y has an attribute axis of the type FLOAT, not INT"),
         (twice(node("Softmax", ["a"], ["y"], axis=1)), 17, "Softmax y has the attribute axis 2 times"),
         (choice(1, 2), 17, "If y has a else_branch with 2 outputs, not 1"),
+        (node("Unheard", ["a"], ["y"]), 17, "Unheard y has an operator that opset 17 does not have"),
+        (node("ScaledTanh", ["a"], ["y"]), 10, "ScaledTanh y has an operator that opset 10 does not have"),
+        (twice(node("Concat", ["a", "a"], ["y"], axis=1)), 17, "Concat y has the attribute axis 2 times"),
     ],
-    ids=["output", "input", "two inputs", "operator", "unnamed input", "missing", "unknown", "type", "twice", "bodies"],
+    ids=[
+        "output",
+        "inputs",
+        "two-inputs",
+        "operator",
+        "unnamed-input",
+        "missing",
+        "unknown",
+        "type",
+        "twice",
+        "bodies",
+        "none",
+        "removed",
+        "Concat",
+    ],
 )
 def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, named):
     with pytest.raises(InputError) as error:
         ask([SPLIT, other], [X], ["a", "b"], opset=opset)
     assert str(error.value).startswith(named)
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "why"),
+    [
+        ("[n] b = And(x, x) y = Neg(x)", "n", "And n reads x of the type FLOAT, which its operator does not accept"),
+        ("[a] y = Add(x, n)", "a", "Add a reads tensors of the types FLOAT and INT64, which must be one"),
+        ("[c] y = Concat<axis = 0>(x, n)", "c", "Concat c reads tensors of the types FLOAT and INT64"),
+        ("[s] y, z = Split(x, x)", "s", "Split s reads x of the type FLOAT, which its operator does not accept"),
+        ("[s] y, i = Split(n)", "s", "Split s writes y of the type INT64, but the model declares FLOAT"),
+        (
+            "[k] y = If(c) <then_branch = t () => (float[2,3] r) { [m] r = Mul(x, n) }, "
+            "else_branch = e () => (float[2,3] q) { q = Neg(x) }>",
+            "k.then_branch/m",
+            "Mul m reads tensors of the types FLOAT and INT64, which must be one",
+        ),
+    ],
+    ids=["input", "two inputs", "Concat", "lengths", "output", "branch"],
+)
+def test_types_that_an_operator_does_not_take_fail_the_session(body, path, why):
+    """Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
+    made = text(f"(float[2,3] x, int64[2,3] n, bool c) => (float[?,?] y) {{ {body} }}")
+    answer = OnnxSessions(made, lambda *_: None).of(find_runtime(VERSION)).placement
+    assert (answer.created, answer.failure.node) == (False, path)
+    assert answer.failure.message.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("other", "opset"),
+    [
+        (node("LayerNormalization", ["a", "s"], ["y"]), 13),
+        (node("ThresholdedRelu", ["a"], ["y"]), 9),
+        (node("ScaledTanh", ["a"], ["y"], alpha=1.0, beta=1.0), 9),
+    ],
+    ids=lambda each: getattr(each, "op_type", None),
+)
+def test_operators_that_onnxruntime_adds_are_loaded(other, opset):
+    """Observed: it has these at opsets in which ONNX does not."""
+    made = session([node("Relu", ["x"], ["a"]), other], [X, value("s", [6])], ["y"], opset=opset)
+    assert OnnxSessions(made, lambda *_: None).of(find_runtime(VERSION)).placement.created is not False
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ("[m] y = MatMul(x, x)", "m"),
+        ("y = MatMul(x, x)", "y"),
+        ("y = MatMul(x, x) z = MatMul(x, y)", ""),
+        ("[r] y = Relu<alpha = 1>(x)", "r"),
+        (
+            "[k] y = If(c) <then_branch = t () => (float[2,3] r) { [m] r = Relu() }, "
+            "else_branch = e () => (float[2,3] q) { q = Neg(x) }>",
+            "k.then_branch/m",
+        ),
+    ],
+    ids=["name", "output", "one of two", "attribute", "branch"],
+)
+def test_the_failure_names_the_node_as_its_findings_do(body, path):
+    made = text(f"(float[2,3] x, bool c) => (float[?,?] y) {{ {body} }}")
+    answer = OnnxSessions(made, lambda *_: None).of(find_runtime(VERSION)).placement
+    assert (answer.created, answer.failure.node) == (False, path)
+    assert [each.location.node for each in answer.diagnostics] == [path]
 
 
 @pytest.mark.parametrize("attribute", ["__note", "note"])

@@ -56,7 +56,10 @@ def test_what_is_computed_twice(body, expected):
         ("d = DequantizeLinear(x, s) a = Neg(d) b = Neg(d) o = Abs(a) u = Abs(b)", "dabou"),
         ("d = DequantizeLinear(x, s) e = DequantizeLinear(x, s) a = Neg(d) b = Neg(e) o = Abs(a) u = Exp(b)", "deabou"),
         ("d = com.microsoft.DequantizeLinear(x, s) a = Neg(d) b = Neg(d) o = Abs(a) u = Exp(b)", "dabou"),
-        ("d = QuantizeLinear(x, s) a = Cast<to=1>(d) b = Cast<to=1>(d) o = Abs(a) u = Exp(b)", "dbou"),
+        (
+            "f = Cast<to=1>(x) d = QuantizeLinear(f, s) a = Cast<to=1>(d) b = Cast<to=1>(d) o = Abs(a) u = Exp(b)",
+            "fdbou",
+        ),
     ],
     ids=["readers", "twins", "of com.microsoft", "quantized"],
 )

@@ -20,7 +20,7 @@ HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one
         ("s = Shape(y) o = Expand(y, s)", ["s = Shape(y)", "o = Expand(y,s)"]),
         ("k = RandomNormalLike(two) o = Mul(x, k)", ["k = RandomNormalLike(two)", "o = Mul(x,k)"]),
         ("k = Add(l, one) o = Expand(x, k)", ["k = Add(l,one)", "o = Expand(x,k)"]),
-        ("s = Size(x) o = Mul(y, s)", ["s = Size(x)", "o = Mul(y,s)"]),
+        ("s = Size(x) f = Cast<to=1>(s) o = Mul(y, f)", ["s = Size(x)", "f = Cast(s)", "o = Mul(y,f)"]),
         ("r = Relu(x) a, b = Split(r) s = Shape(a) t = Shape(b) u = Mul(s, t) o = Expand(y, u)", ["o = Expand(y,u)"]),
         ("a, b = Split(x) s = Shape(a) o = Expand(b, s)", ["a,b = Split(x)", "o = Expand(b,s)"]),
         ("a = Neg(x) b = Mul(a, a) s = Shape(b) o = Expand(a, s)", ["a = Neg(x)", "o = Expand(a,s)"]),
