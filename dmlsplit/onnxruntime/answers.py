@@ -14,6 +14,7 @@ from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node, attribute
+from dmlsplit.onnxruntime.attribute_words import unknown_word
 from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.creation import (
     CHECKING,
@@ -353,7 +354,9 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path}, {_described(graph, node)}"
         yield Failure(CHECKING, why, node=path)
-    elif neighbour.on_dml and is_left and (reason := _refusal_of_kernel(graph, node, cell)):
+    elif is_left and neighbour.on_dml is False and (word := unknown_word(node)):
+        yield Failure(place.kernel, f"the CPU's kernel for {path} cannot be created: {word}", node=path)
+    elif neighbour.on_dml and is_left and (reason := unknown_word(node) or _refusal_of_kernel(graph, node, cell)):
         why = f"DirectML's kernel for {path} cannot be created: {reason}"
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
