@@ -173,6 +173,10 @@ def choice(*outputs):
         (node("Unheard", ["a"], ["y"]), 17, "Unheard y has an operator that opset 17 does not have"),
         (node("ScaledTanh", ["a"], ["y"]), 10, "ScaledTanh y has an operator that opset 10 does not have"),
         (twice(node("Concat", ["a", "a"], ["y"], axis=1)), 17, "Concat y has the attribute axis 2 times"),
+        (node("Split", [], ["y", "z"], axis=1), 17, "Split y has no inputs"),
+        (node("Split", ["", "a"], ["y", "z"], axis=1), 17, "Split y lacks an input"),
+        (node("Concat", ["a", "", "a"], ["y"], axis=1), 17, "Concat y lacks an input"),
+        (node("Max", ["a", "", "a"], ["y"]), 17, "Max y lacks an input"),
     ],
     ids=[
         "output",
@@ -188,6 +192,10 @@ def choice(*outputs):
         "none",
         "removed",
         "Concat",
+        "Split without inputs",
+        "Split of nothing",
+        "gap",
+        "gap of a Max",
     ],
 )
 def test_a_node_that_contradicts_its_operator_is_one_clear_error(other, opset, named):
