@@ -58,12 +58,12 @@ class Form(NamedTuple):
 
 def check_nodes(model: onnx.ModelProto) -> None:
     """Raises NotLoadedError for a node that ONNX Runtime does not load: the opset lacks its operator, the number of its
-    inputs or outputs is wrong, an attribute is unknown, missing, given twice or of another type, or a
-    body does not have the outputs that it must have. Raises InputError instead if the opset is newer than the installed
-    onnx, which may then not know the operator as it is.
+    inputs or outputs is wrong, an input has no name, an attribute is unknown, missing, given twice or of another type,
+    or a body does not have the outputs that it must have. Raises InputError instead if the opset is newer than the
+    installed onnx, which may then not know the operator as it is.
 
-    Operators of other domains are not checked; of Split and Concat, which have rules of their own, only that they have
-    inputs and what is named.
+    Operators of other domains are not checked. A Split or Concat must have inputs; how many inputs and outputs it may
+    have is a rule of its own.
     """
     opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
     for graph, label in labelled_graphs(model.graph):
