@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,6 +15,11 @@ from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
     from dmlsplit.mending.mending import Mending
+    from dmlsplit.mending.words import Change
+
+MOST_SHOWN: Final = 10
+"""The most changes by the same rewritings, or operators accepted as they are, that are shown without --verbose."""
+HINT: Final = "--verbose shows all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,7 @@ class WriteBackOptions:
     diff: bool
     page: str | None
     copy_data: bool
+    verbose: bool
 
     @property
     def asks(self) -> bool:
@@ -48,7 +54,7 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     with mended_model(file, target, given.allow_paths) as found:
         if options.page is not None:  # before reading the model, whose external data it must not replace
             _write_page(options.page, found, target)
-        show("".join(f"{line}\n" for line in _lines(found, target, options.diff)))
+        show("".join(f"{line}\n" for line in _lines(found, target, options)))
         if found.refusals:
             if out is not None and not options.dry_run:
                 _streams.complain(f"{out}: not written, since {file} cannot be legalized for {target.name}")
@@ -70,16 +76,23 @@ def _write_page(path: str, found: Mending, target: Target) -> None:
             write(piece)
 
 
-def _lines(found: Mending, target: Target, diff: bool) -> Iterator[str]:
+def _lines(found: Mending, target: Target, options: WriteBackOptions) -> Iterator[str]:
     yield f"{printable(found.file, None)}: {found.outcome} for {target.name}"
     if found.refusals:
         yield from (f"  {refusal}" for refusal in found.refusals)
         return
+    by_names: dict[tuple[str, ...], list[Change]] = {}
     for change in found.changes:
-        yield f"  {change.path or 'the model'}: {', '.join(change.names)}: {change.reason}"
-        if diff:
-            yield from (f"    - {line}" for line in change.before)
-            yield from (f"    + {line}" for line in change.after)
+        by_names.setdefault(change.names, []).append(change)
+    for names, changes in by_names.items():
+        shown = changes if options.verbose or options.diff else changes[:MOST_SHOWN]
+        for change in shown:
+            yield f"  {change.path or 'the model'}: {', '.join(names)}: {change.reason}"
+            if options.diff:
+                yield from (f"    - {line}" for line in change.before)
+                yield from (f"    + {line}" for line in change.after)
+        if len(shown) < len(changes):
+            yield f"  {len(changes) - len(shown)} more changed by {', '.join(names)} ({HINT})"
     for each in found.left:
         yield f"  not changed: {each}"
     yield from (f"  {doubt}" for doubt in found.doubts)

@@ -15,10 +15,11 @@ from dmlsplit.checking.open_sizes import OpenAnswer, answer_by
 from dmlsplit.checking.results import Judged, Result
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes, target_options
-from dmlsplit.cli._mended import WriteBackOptions, write_back
+from dmlsplit.cli._mended import HINT, MOST_SHOWN, WriteBackOptions, write_back
 from dmlsplit.legalize import Legalization, in_words
 from dmlsplit.legalize.search import legalized
 from dmlsplit.report import text
+from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     "nodes before and after, side by side.",
 )
 @click.option("--page", metavar="PAGE", hidden=True)
+@click.option("--verbose", is_flag=True, help="In text, show every operator and change, not only the first alike.")
 @click.option("--copy-data", is_flag=True, help="Copy the model's external data to the folder of OUT.onnx.")
 def legalize(file: str, out: str | None, format_: str, target: Target, given: Given, **options: Any) -> int:
     """Rewrite the Split and Join operators of FILE so that a feature level, a release or a runtime accepts them.
@@ -98,7 +100,7 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
             raise click.UsageError(
                 f"{out}: an ONNX model is written only if FILE is one, and '{file}' does not end in .onnx"
             )
-        return _rewrite(file, out, target, given)
+        return _rewrite(file, out, target, given, verbose=written_back.verbose)
 
 
 def _is_onnx(file: str) -> bool:
@@ -106,10 +108,11 @@ def _is_onnx(file: str) -> bool:
     return file.lower().endswith(".onnx")
 
 
-def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
-    """Prints the operators before and after, writes a DxDispatch model if `out` is given, and returns the exit status:
-    2 if an operator cannot be read, 1 if one cannot be legalized, else 0."""
-    status = 0
+def _rewrite(file: str, out: str | None, target: Target, given: Given, *, verbose: bool) -> int:
+    """Prints the operators before and after, of those accepted as they are only the first unless `verbose`, writes a
+    DxDispatch model if `out` is given, and returns the exit status: 2 if an operator cannot be read, 1 if one cannot be
+    legalized, else 0."""
+    status = accepted = 0
     done: list[tuple[Entry, Legalization]] = []
     for read in read_with_nodes(file, given):
         entry = without_nodes(read)
@@ -123,12 +126,21 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
             done.append((entry, found))
             assert isinstance(item, Judged)  # there is a descriptor
             lines, failed = _lines(entry, item, found, target), not found.ok
+            if found.operators == (found.desc,):
+                accepted += 1
+                if accepted > MOST_SHOWN and not verbose:
+                    continue
         else:
             answer = None if read.node is None else answer_by(read.node, target)
             lines, failed = _without_operator(entry, item, answer, is_written=out is not None)
         if out != "-":
             _streams.write("".join(f"{line}\n" for line in lines))
         status = max(status, int(failed))
+    if accepted > MOST_SHOWN and not verbose and out != "-":
+        more = accepted - MOST_SHOWN
+        _streams.write(
+            f"{printable(file, None)}: {more} more accepted as {'they are' if more > 1 else 'it is'} ({HINT})\n"
+        )
     if out is not None:
         if status:
             if status == 2 and not done:  # already reported: the file could not be read at all

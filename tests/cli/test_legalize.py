@@ -72,6 +72,18 @@ def test_the_target_may_be_a_release(cli, tmp_path):
     assert "one release at a time" in several.err
 
 
+def test_of_many_operators_accepted_as_they_are_the_first_are_shown(cli, tmp_path):
+    line = json.dumps(json.loads(INT64)) + "\n"
+    (tmp_path / "a.jsonl").write_text(line * 12)
+    found = cli("legalize", "a.jsonl")
+    assert (found.status, found.out.count("accepted as it is")) == (0, 10)
+    assert found.out.splitlines()[-1] == "a.jsonl: 2 more accepted as they are (--verbose shows all)"
+    everything = cli("legalize", "a.jsonl", "--verbose").out
+    assert (everything.count("accepted as it is"), "more accepted" in everything) == (12, False)
+    rewritten = cli("legalize", "a.jsonl", "--directml", "1.5.1").out
+    assert (rewritten.count("runs on directml 1.5.1"), "more accepted" in rewritten) == (12, False)
+
+
 def test_one_target(cli, tmp_path):
     (tmp_path / "a.json").write_text(INT64)
     for name in ("legalize", "draw", "check"):

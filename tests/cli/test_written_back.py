@@ -66,6 +66,19 @@ def test_a_runtime_is_asked_about_the_model_not_about_its_operators_alone(cli, t
     assert (alone.status, "accepted as it is" in alone.out) == (0, True)
 
 
+def test_of_many_changes_alike_the_first_are_shown(cli, tmp_path):
+    nodes = [node("Split", ["x", "l"], [f"a{i}", f"b{i}"], axis=1, name=f"split{i}") for i in range(12)]
+    outputs = [value(f"{name}{i}", shape) for i in range(12) for name, shape in (("a", [1, 1, 2, 2, 2]), ("b", None))]
+    onnx.save(model(nodes, INPUTS, outputs, opset=13, initializers=[LENGTHS], ir_version=8), tmp_path / "m.onnx")
+    lines = cli("legalize", "m.onnx", "--feature-level", "2_0", "--dry-run").out.splitlines()
+    assert (lines[0], len(lines)) == ("m.onnx: 12 nodes changed for feature level 2_0", 12)
+    assert lines[-1] == "  2 more changed by merge-dimensions (--verbose shows all)"
+    everything = cli("legalize", "m.onnx", "--feature-level", "2_0", "--dry-run", "--verbose").out.splitlines()
+    assert everything[:11] == lines[:11]
+    assert ["merge-dimensions" in line for line in everything[1:]] == [True] * 12
+    assert cli("legalize", "m.onnx", "--feature-level", "2_0", "--diff").out.count("\n    - ") == 12
+
+
 def test_a_dry_run_writes_nothing(cli, tmp_path):
     save(tmp_path / "m.onnx")
     assert cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx", "--dry-run").status == 0
