@@ -16,6 +16,7 @@ from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.attribute_words import unknown_word
 from dmlsplit.onnxruntime.context import in_context
+from dmlsplit.onnxruntime.contributed_schemas import column_of
 from dmlsplit.onnxruntime.creation import (
     CHECKING,
     LOADING,
@@ -94,6 +95,11 @@ def answers(
     failures of the file with this version."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [*not_loaded, *(Failure(LOADING, why) for why in model.refused)]
+    if model.not_loaded_by:
+        column = column_of(runtime)
+        failures += [
+            Failure(LOADING, why, node=path) for path, why, columns in model.not_loaded_by if column in columns
+        ]
     graphs = graphs_of_model(model, runtime, options)
     for graph, place in zip(graphs, _places(graphs), strict=True):
         # a graph in a removed node is not compiled

@@ -1,5 +1,5 @@
-"""Models that ONNX Runtime does not load: a domain is not imported, a function or graph does not write an output, or
-two nodes have the same name.
+"""Models that ONNX Runtime does not load: a domain is not imported, or its opset is too new, a function or graph does
+not write an output, or two nodes have the same name.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
@@ -24,14 +24,21 @@ DOMAINS: Final = frozenset(
     | {"com.microsoft.dml", "com.microsoft.experimental", "com.ms.internal.nhwc"}
 )
 """The domains with operators of ONNX Runtime."""
+_NEWEST: Final = {
+    **dict.fromkeys(DOMAINS - {"", "com.ms.internal.nhwc"}, 1),
+    "ai.onnx.ml": 5,
+    "org.pytorch.aten": 1,
+}
+"""The newest opset of domains other than the default one. Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
 
 
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     """Yields a sentence for each reason why ONNX Runtime does not load a model; nothing if it loads the model.
 
     ONNX Runtime loads a model only if every function, called or not, writes all its outputs and imports its nodes'
-    domains in the same spelling: "ai.onnx" and "" differ. The model must import the domains of called functions, except
-    ONNX Runtime's own. Types of calls are inferred only for the domain spelled "".
+    domains in the same spelling: "ai.onnx" and "" differ; no opset may be too new for its domain. The model must import
+    the domains of called functions, except ONNX Runtime's own. Types of calls are inferred only for the domain spelled
+    "".
     """
     called = _called(model)
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
@@ -47,6 +54,10 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
             yield f"{name} never writes its output {printable(output, 60)}: the model is not loaded"
         if key_of(function, function.name) in called and any(n.domain == "ai.onnx" for n in all_nodes(function.node)):
             yield f"{name} is called, and its nodes name the domain ai.onnx: the model is not loaded"
+    for entry in chain(model.opset_import, *(each.opset_import for each in model.functions)):
+        if entry.domain in _NEWEST and entry.version > _NEWEST[entry.domain]:
+            why = f"is newer than {_NEWEST[entry.domain]}, the newest that there is: the model is not loaded"
+            yield f"opset {entry.version} of {entry.domain} {why}"
     lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
     yield from (_reason("the model", domain) for domain in sorted(lacking))
 

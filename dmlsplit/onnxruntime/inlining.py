@@ -11,7 +11,7 @@ import onnx
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, own_name, refill, rename_tensors, subgraphs
 from dmlsplit.models.functions import Functions
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.system.printable import printable
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
@@ -55,7 +55,8 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, di
     """Returns a copy of the model with calls of local functions replaced with their bodies, and the names that the
     bodies' nodes write, each with the place of its node; the model itself and {} if it has no functions.
 
-    Raises InputError for endless calls, LimitError if the copies are too large.
+    Raises InputError for endless calls, NotLoadedError for calls with too many inputs or outputs (observed with 1.18.0,
+    1.20.1, 1.24.4 and 1.30.0), LimitError if the copies are too large.
     """
     if not model.functions:
         return model, {}
@@ -101,6 +102,9 @@ def _expanded(
         if len(node.output) < len(function.output):
             # versions read past the outputs of the call: undefined behaviour
             raise InputError(f"{printable(node.name or node.op_type)} omits outputs of the function that it calls")
+        if len(node.input) > len(function.input) or len(node.output) > len(function.output):
+            why = "has more inputs or outputs than the function that it calls"
+            raise NotLoadedError(f"{printable(node.name or node.op_type)} {why}; the model is not loaded")
         body, place = functions.body(key, node), (*around, index)
         written |= put_in_place(body, function.input, function.output, node, place, taken, budget)
         yield from _expanded(body.node, functions, depth + 1, place, written, taken, budget)

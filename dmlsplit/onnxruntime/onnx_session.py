@@ -25,8 +25,10 @@ from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import path_of_only
 from dmlsplit.models.places import Spot, numbered
 from dmlsplit.models.scope import opset_of
+from dmlsplit.onnxruntime import contributed_checks
 from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.branches import Taken, without_branches
+from dmlsplit.onnxruntime.contributed_checks import is_contributed
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model, release
@@ -77,7 +79,10 @@ class OnnxSessions:
         self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        self._operators = {node.op_type for body in bodies for node in all_nodes(body)}
+        kinds = {(node.domain, node.op_type) for body in bodies for node in all_nodes(body)}
+        self._operators = {op_type for _, op_type in kinds}
+        opset = opset_of(proto)
+        self._has_contributed = any(is_contributed(*kind, opset) for kind in kinds)
         # without functions there are no overloads
         self._has_overloads = bool(proto.functions) and any(
             each.overload for each in (*proto.functions, *(node for body in bodies for node in all_nodes(body)))
@@ -152,6 +157,7 @@ class OnnxSessions:
             message = f"{name}: {printable(fault.message, 200)}; the model is not loaded"
             raise NotLoadedError(message, node=path_of_only(proto.graph, fault.operator, fault.name))
         check_types(model.session)
+        not_loaded_by = tuple(contributed_checks.not_loaded(model.session)) if self._has_contributed else ()
         if habits.inlines is not None:
             inlining = FunctionInlining(habits.inlines, self.inference, budget, written, places_of(read))
             while (left := inlining.inlined(proto, model.session)) is not None:
@@ -164,6 +170,7 @@ class OnnxSessions:
         model.removed = frozenset(taken.removed)
         model.branches = taken.branches
         model.refused = (*refused, *not_loaded(read))
+        model.not_loaded_by = not_loaded_by
         return model
 
 

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import domain_of, first_output, graphs_of
+from dmlsplit.formats.onnx.protobuf import domain_of, first_output, graphs_of, text
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.onnx_nodes import path_of
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import labelled_graphs, opset_of
+from dmlsplit.onnxruntime.contributed_schemas import is_added
 from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.system.printable import printable, shortened
 
@@ -25,19 +26,17 @@ _LONGEST_NAME = 60
 _NEWEST = 2**31 - 1
 _MORE_OUTPUTS: Final = {"If": 0, "Loop": 1, "Scan": 0}
 """How many more outputs the bodies of a node have than the node; the condition of a Loop is one."""
-_OF_ANY_ATTRIBUTES: Final = "LayerNormalization"
-"""An operator that ONNX Runtime also has by itself, and takes with attributes that it does not know. Observed."""
-_ADDED: Final = {
-    **dict.fromkeys(("Affine", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler"), 9),
-    **dict.fromkeys(("ParametricSoftplus", "Scale", "ScaledTanh", "ThresholdedRelu"), 9),
-    "MeanVarianceNormalization": 8,
-    "LayerNormalization": 16,
-    **dict.fromkeys(("MemcpyFromHost", "MemcpyToHost", "SimplifiedLayerNormalization"), _NEWEST),
-    **dict.fromkeys(("DisentangledAttention_TRT", "EfficientNMS_TRT"), _NEWEST),
-    **dict.fromkeys(("MultilevelCropAndResize_TRT", "PyramidROIAlign_TRT"), _NEWEST),
-}
-"""Operators that ONNX Runtime adds to the default domain, and the last opsets in which it does. Source:
-contrib_defs.cc. Observed."""
+_EXPERIMENTAL: Final = frozenset(
+    {"Affine", "Crop", "DynamicSlice", "GRUUnit", "GivenTensorFill", "ImageScaler", "ParametricSoftplus", "Scale"}
+    | {"ScaledTanh"}
+)
+"""Operators whose nodes ONNX does not check. Source: check_is_experimental_op of ONNX's checker.cc. Observed."""
+_OF_ANY_ATTRIBUTES: Final = frozenset(
+    {"BiasDropout", "BitmaskBiasDropout", "BitmaskDropout", "EPContext", "LayerNormalization", "Snpe"}
+    | {"QOrderedLayerNormalization", "SimplifiedLayerNormalization"}
+)
+"""Operators of ONNX Runtime's own that it takes with attributes that it does not know. Observed with 1.18.0, 1.20.1,
+1.24.4 and 1.30.0: each of its operators was asked with such an attribute."""
 _WITHOUT_GAPS: Final = frozenset(("Concat", "Max", "Mean", "Min", "SequenceConstruct", "Sum"))
 """Operators with any number of inputs, all of which need a name: otherwise ONNX Runtime refuses the model, or its
 process ends with C0000005. Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
@@ -62,7 +61,8 @@ def check_nodes(model: onnx.ModelProto) -> None:
     or a body does not have the outputs that it must have. Raises InputError instead if the opset is newer than the
     installed onnx, which may then not know the operator as it is.
 
-    Operators of other domains are not checked. A Split or Concat must have inputs; how many inputs and outputs it may
+    Operators of other domains, and those that ONNX Runtime adds to the default one, are not checked: versions differ in
+    them (contributed_checks.py). A Split or Concat must have inputs; how many inputs and outputs it may
     have is a rule of its own.
     """
     opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
@@ -77,10 +77,16 @@ def check_nodes(model: onnx.ModelProto) -> None:
 
 
 def _faults(node: onnx.NodeProto, opset: int) -> Iterator[str]:
-    known = _form(node.op_type, opset)
-    if known is None:
-        if opset > _ADDED.get(node.op_type, 0):
-            yield f"has an operator that opset {opset} does not have"
+    known = form_of(node.op_type, opset)
+    if known is not None:
+        yield from faults_of(node, known)
+    elif not is_added(text(node.op_type), opset):
+        yield f"has an operator that opset {opset} does not have"
+
+
+def faults_of(node: onnx.NodeProto, known: Form) -> Iterator[str]:
+    """Yields what is wrong with the inputs, outputs and attributes of a node whose operator has the form `known`."""
+    if node.op_type in _EXPERIMENTAL:
         return
     if node.op_type not in JUDGED:
         for verb, count, (least, most) in (
@@ -111,7 +117,7 @@ def _faults_of_attributes(node: onnx.NodeProto, known: Form) -> Iterator[str]:
         if given[name] > 1:
             yield f"has the attribute {shown} {given[name]} times"
         elif name not in known.attributes:
-            if not name.startswith(_NOT_CHECKED) and node.op_type != _OF_ANY_ATTRIBUTES:
+            if not name.startswith(_NOT_CHECKED) and node.op_type not in _OF_ANY_ATTRIBUTES:
                 yield f"has the attribute {shown}, which its operator does not have"
         elif kind != known.attributes[name]:
             yield f"has an attribute {shown} of the type {_type_name(kind)}, not {_type_name(known.attributes[name])}"
@@ -128,7 +134,8 @@ def _type_name(kind: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _form(op_type: str, opset: int) -> Form | None:
+def form_of(op_type: str, opset: int) -> Form | None:
+    """Returns the form of an operator of the default domain; None if onnx has none at the opset."""
     schema = schema_of(op_type, opset)
     if schema is None:
         return None

@@ -26,6 +26,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Origin, Scope, inside
 from dmlsplit.models.taken_branches import TakenBranches
+from dmlsplit.onnxruntime.contributed_checks import NotLoaded
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.targets.runtime_versions import Runtime
 
@@ -101,6 +102,8 @@ class SessionModel:
         """A node for which inference at session creation fails."""
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
+        self.not_loaded_by: Sequence[NotLoaded] = ()
+        """The nodes for which some versions do not load the model."""
         self.removed: frozenset[str] = frozenset()
         """The paths of the graphs in branches that are never taken."""
         self.branches = TakenBranches()

@@ -5,7 +5,7 @@ Source: InferAndVerifyTypeMatch of ONNX Runtime's graph.cc. Observed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from functools import lru_cache
 from itertools import chain, repeat
 from typing import Final, NamedTuple
@@ -18,6 +18,7 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Scope
+from dmlsplit.onnxruntime.body_checks import fault_of_body
 from dmlsplit.onnxruntime.schema_checks import called
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
@@ -26,7 +27,17 @@ _TENSOR: Final = "tensor("
 _NEWEST: Final = 2**31 - 1
 
 
-class _Parameter(NamedTuple):
+class Formal(NamedTuple):
+    """An input or output in a schema: the name of its type parameter, or its type; True if it stands for any number of
+    tensors; True if all of these have one type; and the types it may have, as in "tensor(float)"."""
+
+    name: str
+    is_variadic: bool
+    is_homogeneous: bool
+    types: Collection[str]
+
+
+class Parameter(NamedTuple):
     """An input or output of a schema: the name of its type parameter ("" for tensors of types that may differ), the
     element types of tensors that it accepts (TensorProto.DataType), and the only one of these, 0 if it accepts several
     types."""
@@ -36,22 +47,22 @@ class _Parameter(NamedTuple):
     only: int
 
 
-class _Signature(NamedTuple):
+class Signature(NamedTuple):
     """The inputs and outputs of an operator, and what further ones are like: nothing, or one parameter without end.
 
     `is_inferred`: onnx infers the types of its outputs, and compares them with those that the model declares."""
 
-    inputs: Sequence[_Parameter]
-    more_inputs: Iterable[_Parameter]
-    outputs: Sequence[_Parameter]
-    more_outputs: Iterable[_Parameter]
+    inputs: Sequence[Parameter]
+    more_inputs: Iterable[Parameter]
+    outputs: Sequence[Parameter]
+    more_outputs: Iterable[Parameter]
     is_inferred: bool
 
 
 def check_types(scope: Scope) -> None:
     """Raises NotLoadedError for a node of a model that ONNX Runtime does not load: it reads an element type that its
-    operator does not accept, reads two types where they must be one, or is declared to write another type than it does.
-    `scope` is that of the model's graph.
+    operator does not accept, reads two types where they must be one, is declared to write another type than it does, or
+    hands a body a tensor of another shape than the body declares. `scope` is that of the model's graph.
 
     Unknown types, types that are no tensors, and operators of other domains are not checked. Which types Split and
     Concat accept is a rule of their own.
@@ -60,13 +71,15 @@ def check_types(scope: Scope) -> None:
     for index, node in enumerate(scope.graph.node):
         if (node.input or node.output) and domain_of(node) == "":
             signature = _signature(node.op_type, opset)
-            if signature is not None and (why := _fault(node, scope, signature)):
+            if signature is not None and (why := fault_of_types(node, scope, signature)):
                 raise NotLoadedError(f"{called(node)} {why}; the model is not loaded", node=name_of(node, scope))
         for _, child in scope.children(index) if node.attribute else ():
+            if why := fault_of_body(node, scope, child.graph):
+                raise NotLoadedError(f"{called(node)} {why}; the model is not loaded", node=name_of(node, scope))
             check_types(child)
 
 
-def _fault(node: onnx.NodeProto, scope: Scope, signature: _Signature) -> str:
+def fault_of_types(node: onnx.NodeProto, scope: Scope, signature: Signature) -> str:
     """Returns what is wrong with the types of a node; "" if nothing is known to be."""
     bound: dict[str, int] = {}
     read = zip(node.input, chain(signature.inputs, signature.more_inputs), strict=False)
@@ -90,25 +103,32 @@ def _fault(node: onnx.NodeProto, scope: Scope, signature: _Signature) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _signature(op_type: str, opset: int) -> _Signature | None:
+def _signature(op_type: str, opset: int) -> Signature | None:
     """Returns the signature of an operator of the default domain; None if it is not known."""
     schema = schema_of(op_type, opset)
     if schema is None:
         return None
     is_inferred = bool(schema.has_type_and_shape_inference_function)
-    return _Signature(*_parameters(schema.inputs), *_parameters(schema.outputs), is_inferred)
+    return signature_of(_formals(schema.inputs), _formals(schema.outputs), is_inferred)
 
 
-def _parameters(
-    formal: Sequence[onnx.defs.OpSchema.FormalParameter],
-) -> tuple[Sequence[_Parameter], Iterable[_Parameter]]:
-    found = tuple(map(_parameter, formal))
-    is_variadic = bool(formal) and formal[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
-    return found, repeat(found[-1]) if is_variadic else ()
+def _formals(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> list[Formal]:
+    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
+    return [Formal(each.type_str, each.option == variadic, each.is_homogeneous, each.types) for each in parameters]
 
 
-def _parameter(parameter: onnx.defs.OpSchema.FormalParameter) -> _Parameter:
-    names = [t[len(_TENSOR) : -1].upper() for t in parameter.types if t.startswith(_TENSOR)]
+def signature_of(inputs: Sequence[Formal], outputs: Sequence[Formal], is_inferred: bool) -> Signature:
+    """Returns the signature of an operator with these inputs and outputs."""
+    return Signature(*_parameters(inputs), *_parameters(outputs), is_inferred)
+
+
+def _parameters(formals: Sequence[Formal]) -> tuple[Sequence[Parameter], Iterable[Parameter]]:
+    found = tuple(map(_parameter, formals))
+    return found, repeat(found[-1]) if formals and formals[-1].is_variadic else ()
+
+
+def _parameter(formal: Formal) -> Parameter:
+    names = [t[len(_TENSOR) : -1].upper() for t in formal.types if t.startswith(_TENSOR)]
     tensors = frozenset(map(onnx.TensorProto.DataType.Value, names))
-    only = min(tensors) if len(tensors) == len(parameter.types) == 1 else 0
-    return _Parameter(parameter.type_str if parameter.is_homogeneous else "", tensors, only)
+    only = min(tensors) if len(tensors) == len(formal.types) == 1 else 0
+    return Parameter(formal.name if formal.is_homogeneous else "", tensors, only)

@@ -400,6 +400,49 @@ def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded
 
 
 @pytest.mark.parametrize(
+    ("call", "body", "fails"),
+    [
+        ("r = own.F(x, x)", "w = Relu(v)", True),
+        ("r, s = own.F(x)", "w = Relu(v)", True),
+        ("r = own.F(x)", "w = own.F2(v, v)", True),
+        ("r = Relu(x)", "w = own.F2(v, v)", False),
+        ("r = own.F(x)", "w = own.F2(v)", False),
+    ],
+    ids=["inputs", "outputs", "in a function", "in one that is not called", "as many"],
+)
+def test_a_call_with_more_inputs_or_outputs_than_its_function_is_not_loaded(call, body, fails):
+    """Seen with 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
+    functions = f"""
+        <domain: "own", opset_import: ["" : 17, "own" : 1]> F (v) => (w) {{ {body} }}
+        <domain: "own", opset_import: ["" : 17]> F2 (v) => (w) {{ w = Relu(v) }}"""
+    made = text(
+        f"(float[4,6] x) => (float[4,3] y, float[4,3] z) {{ {call} y, z = Split<axis=1>(r) }}", functions=functions
+    )
+    placement = OnnxSessions(made, lambda *_: None).of(find_runtime(VERSION)).placement
+    assert placement.created is not fails
+
+
+@pytest.mark.parametrize(
+    ("domain", "opset", "created"),
+    [
+        ("com.microsoft", 1, True),
+        ("com.microsoft", 2, False),
+        ("ai.onnx.ml", 5, True),
+        ("ai.onnx.ml", 6, False),
+        ("com.ms.internal.nhwc", 7, True),
+        ("elsewhere", 7, True),
+    ],
+)
+@pytest.mark.parametrize("in_function", [False, True], ids=["model", "function"])
+def test_opsets_that_domains_do_not_have_are_not_loaded(domain, opset, created, in_function):
+    """Seen with 1.18.0, 1.20.1, 1.24.4 and 1.30.0, also where nothing is of the domain."""
+    functions = '<domain: "own", opset_import: ["" : 17]> F (v) => (w) { w = Relu(v) }'
+    made = text("(float[4,6] x) => (float[4,6] y) { y = Relu(x) }", functions=functions)
+    (made.functions[0] if in_function else made).opset_import.add(domain=domain, version=opset)
+    assert OnnxSessions(made, lambda *_: None).of(find_runtime(VERSION)).placement.created is created
+
+
+@pytest.mark.parametrize(
     ("nodes", "name"),
     [
         ([SPLIT, node("Relu", ["b"], ["a"])], "a"),

@@ -45,6 +45,8 @@ UNMADE = frozenset({("Upsample", 10), ("Scatter", 11)})
 """Versions that only say that the operator is no more."""
 ONE_OUTPUT = frozenset({"LSTM", "GRU", "RNN", "BatchNormalization", "MaxPool", "Dropout", "LayerNormalization"})
 OUTPUTS = {"GroupQueryAttention": 3}
+HOLDING = frozenset({"If", "Loop"})
+"""Operators with graphs inside, whose nodes have no kernels below opset 7."""
 IR_VERSIONS = ((10, 4), (15, 7), (19, 8), (21, 9))
 """Of opsets below one."""
 
@@ -402,7 +404,7 @@ def built(key: Key) -> onnx.ModelProto:
     opset = OPSET_OF_CONTRIBUTED if key.domain else key.version
     if key.variant.startswith("opset"):
         opset = int(key.variant[5:])
-    if not key.domain and key.op not in of_onnx():
+    if not key.domain and (key.op not in of_onnx() or key.op in HOLDING):
         opset = max(7, opset)
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(key.domain, key.version)] if key.domain else [])
     ir_version = next((version for below, version in IR_VERSIONS if opset < below), 10)

@@ -239,7 +239,7 @@ def test_an_activation_is_not_fused_into_a_node_on_the_cpu():
 
 
 def test_what_is_not_known_is_said():
-    found = placed("(float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }")
+    found = placed("(float[2,2] x) => (float[2,2] y) { y = com.microsoft.GemmFastGelu(x, x) }")
     assert [(node.provider, node.why) for node in found.nodes.values()] == [(Provider.UNKNOWN, Why.UNASKED)]
     assert (found.created, found.copies, found.capture) == (None, None, None)
 
@@ -355,12 +355,20 @@ def test_a_function_that_nothing_reads():
     assert placed(text, opset=18).created is True
 
 
-@pytest.mark.parametrize(("version", "created"), [("1.18.0", False), ("1.20.1", False), ("1.22.0", True)])
+@pytest.mark.parametrize(("version", "created"), [("1.18.0", False), ("1.20.1", True), ("1.22.0", True)])
 def test_types_that_only_newer_versions_know(version, created):
-    found = placed("(double[2,3] x) => (double[2,3] y) { y = com.microsoft.FastGelu(x) }", version)
+    found = placed("(int4[2,3] x) => (int4[3,2] y) { y = Transpose<perm = [1, 0]>(x) }", version, opset=21)
     assert found.created is created
     if not created:
         assert "only other versions of " in found.failure.message
+
+
+@pytest.mark.parametrize(("version", "created"), [("1.18.0", False), ("1.20.1", False), ("1.22.0", True)])
+def test_types_that_only_newer_schemas_have(version, created):
+    found = placed("(double[2,3] x) => (double[2,3] y) { y = com.microsoft.FastGelu(x) }", version)
+    assert found.created is created
+    if not created:
+        assert "the type DOUBLE, which its operator does not accept" in found.failure.message
 
 
 @pytest.mark.parametrize(
