@@ -14,6 +14,7 @@ from dmlsplit.checking.configuration import Configuration
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.checking.question import Question
 from dmlsplit.cli._arguments import TARGETS, rule_filter
+from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target
 
@@ -24,6 +25,8 @@ def take(context: click.Context, parameter: click.Parameter, value: str | None) 
     if context.resilient_parsing:
         return
     found = configuration.find(os.getcwd()) if value is None else configuration.read(value)
+    if found.path:
+        note_input(found.path, "the configuration")
     defaults = found.defaults()
     _refuse_unknown(found, defaults)
     context.obj = found

@@ -13,6 +13,7 @@ import click
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judging_of, model_options, output_options, refuse_closed_input, runtime_options
+from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError, naming
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def explain_log(file: str, model: str | None, target: Target, given: Given, form
         log = read(stream)
     facts = None
     if model is not None:
+        note_input(model, "the model")
         with judging_of(model):
             try:
                 facts = ModelFacts.of(model, target, given)

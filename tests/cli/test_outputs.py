@@ -87,6 +87,25 @@ def test_a_baseline_is_brought_up_to_date(cli, folder):
     assert b"split/axis-sizes-sum" in (folder / "known.json").read_bytes()
 
 
+@pytest.mark.parametrize("option", ["-o", "--write-baseline"])
+@pytest.mark.parametrize("given", [[], ["--config", "here/dmlsplit.toml"]], ids=["found", "named"])
+def test_the_configuration(cli, folder, given, option):
+    (folder / "dmlsplit.toml").write_text('fail-on = "warning"\n')
+    before = contents(folder)
+    status, _, err = cli("check", "a.json", *given, option, "dmlsplit.toml")
+    assert (status, err) == (2, "dmlsplit: dmlsplit.toml: this would replace the configuration\n")
+    assert contents(folder) == before
+
+
+def test_the_model_of_a_log(cli, folder):
+    (folder / "m.onnx").write_bytes(models.text("(float[2] x) => (float[2] y) { y = Relu(x) }").SerializeToString())
+    (folder / "app.log").write_text("Status Message: Non-zero status code returned\n")
+    before = contents(folder)
+    status, _, err = cli("explain-log", "app.log", "--model", "m.onnx", "-o", "here/m.onnx")
+    assert (status, err) == (2, "dmlsplit: here/m.onnx: this would replace the model\n")
+    assert contents(folder) == before
+
+
 @pytest.mark.parametrize("command", ["check", "draw", "legalize"])
 def test_weights_of_a_model(cli, folder, command):
     status, _, err = cli(command, "ir.xml", "-o", "ir.bin")
