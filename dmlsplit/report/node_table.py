@@ -99,13 +99,13 @@ class NodeTable:
         return Table(f"{file}: {self._heading()}", (*_COLUMNS, *self._targets), rows, below, len(_COLUMNS))
 
     def _heading(self) -> str:
-        """Returns the table's heading: the numbers of judged nodes, of all nodes, and of those left out."""
+        """Returns the table's heading: the numbers of nodes in it, of all nodes, and of those left out."""
         count = len(self._rows) + self._left_out
-        # Nodes of functions are judged at each call, so there may be more than the model has.
-        of = max(self._of_nodes, count)
-        nodes = f"{f'{count} of ' if self._of_nodes >= count else ''}{of} node{'' if of == 1 else 's'}"
+        nodes = "1 Split or Concat" if count == 1 else f"{count} Splits and Concats"
+        if self._of_nodes > count:  # nodes of functions have a row for each call, so there may be more
+            nodes += f" among {self._of_nodes} nodes"
         left_out = f"; {self._left_out} that are ok omitted" if self._left_out else ""
-        return f"{nodes} judged (Split and Concat){left_out}"
+        return f"{nodes}{left_out}"
 
     def changes(self) -> Iterator[NodeChange]:
         """Yields the changes of answers from each target to the next, each with the names of the first nodes affected;

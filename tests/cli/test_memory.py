@@ -108,4 +108,4 @@ def test_a_file_that_is_named_twice_is_shown_twice(cli, tmp_path):
     onnx.save(made(), tmp_path / "m.onnx")
     once, twice = cli("check", "m.onnx"), cli("check", "m.onnx", "m.onnx")
     assert twice.status == once.status == 1
-    assert twice.out.count("m.onnx: 1 of 3 nodes") == 2
+    assert twice.out.count("m.onnx: 1 Split or Concat among 3 nodes") == 2

@@ -82,7 +82,7 @@ def test_the_page_counts_it_and_has_its_column(cli, unknown):
     assert "<dt>unknown</dt><dd>1</dd>" in out
     assert "<option>unknown</option>" in out
     assert 'colspan="1">ONNX Runtime</th>' in out
-    assert "2 of 2 nodes judged" in out
+    assert "2 Splits and Concats" in out
 
 
 def test_a_page_says_of_a_graph_what_check_says(cli, tmp_path):

@@ -63,11 +63,11 @@ def test_right_wrong_and_unknown_are_counted_apart():
     lines = shown(nodes)
     assert lines[-1] == "3 operators: 1 ok, 1 not ok, 1 unknown; 1 error"
     assert lines[0].startswith("m.onnx: error")
-    assert lines[1].startswith("m.onnx: 3 of 40 nodes ")
+    assert lines[1].startswith("m.onnx: 3 Splits and Concats among 40 nodes")
 
 
 def test_the_heading_where_the_number_is_not_known():
-    assert shown([judged(0, of_nodes=0)])[0].startswith("m.onnx: 1 node ")
+    assert shown([judged(0, of_nodes=0)])[0] == "m.onnx: 1 Split or Concat"
 
 
 def test_conditions_are_remarks_each_once():
@@ -120,7 +120,7 @@ def test_what_is_ok_can_be_left_out():
     nodes = [judged(0), judged(1, found=[diagnostic(1)]), warned, judged(3, use=Use.UNKNOWN)]
     lines = shown(nodes, how=Shown(only_problems=True))
     assert [line.split()[0] for line in lines[3:5]] == ["/n2", "/n3"]
-    assert "4 of 40 nodes" in lines[1]
+    assert "4 Splits and Concats among 40 nodes" in lines[1]
     assert "2 that are ok omitted" in lines[1]
     assert not any("note[" in line for line in lines)
     assert lines[-1] == "4 operators: 3 ok, 1 unknown; 1 warning, 1 note"
