@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from dmlsplit.checking.open_sizes import OpenAnswer, OpenNode
 from dmlsplit.checking.results import NodeSummary, in_graph
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
@@ -28,6 +27,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import minimum_feature_level
 
 if TYPE_CHECKING:
+    from dmlsplit.checking.open_sizes import OpenAnswer
     from dmlsplit.formats.sessions import InSession, NodeKey, Sessions
     from dmlsplit.graphs.execution import Correctness
     from dmlsplit.onnxruntime.findings import GraphFinding
@@ -48,7 +48,11 @@ def judge_node(
     in_session = node.in_session if target.runtime is not None else None
     if in_session is None and not node.report.ok:
         return replace(node.report, judged_by=target.name), row
-    open_node = None if descriptor is not None else OpenNode.of(node)
+    open_node = None
+    if descriptor is None:
+        from dmlsplit.checking.open_sizes import OpenNode  # few models have open sizes
+
+        open_node = OpenNode.of(node)
     report: Report
     if in_session is not None:
         report = in_runtime = judged_in_session(node, target)

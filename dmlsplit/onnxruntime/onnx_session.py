@@ -40,7 +40,6 @@ from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.onnxruntime.type_checks import check_types
-from dmlsplit.rules import any_operator, whole_model
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
@@ -280,6 +279,7 @@ class OnnxSession:
         """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""
         from dmlsplit.onnxruntime.described import operators_of, refusals
         from dmlsplit.onnxruntime.model_findings import model_findings, of_failure
+        from dmlsplit.rules import any_operator, whole_model
         from dmlsplit.verdicts.model_placements import Failed, SessionAnswer
 
         try:
