@@ -91,6 +91,9 @@ def test_sections():
         (lambda a: dml.join([a, a.astype("f8")], 0), ValueError, r"arrays\[1\] has dtype float64, arrays\[0\] float32"),
         (lambda a: dml.join([a, a.T], 0), ValueError, r"arrays\[1\] has shape \(4, 3\)"),
         (lambda a: dml.join([a, a[0]], 0), ValueError, r"arrays\[1\] has shape \(4,\)"),
+        (lambda a: dml.split(a[:, :0], 1, sections=10**30), ValueError, "axis 1 of size 0 cannot be divided into 10"),
+        (lambda a: dml.join([np.empty((2**62, 0), "i1")] * 4, 0), ValueError, f"size {2**64} together on axis 0"),
+        (lambda a: dml.join([np.broadcast_to(a[0, 0], 2**60)] * 16, 0), ValueError, f"size {2**64} together"),
         (lambda a: dml.join([a, np.ma.array(a)], 0), TypeError, r"arrays\[1\] is a masked array"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, overload
@@ -148,7 +149,7 @@ def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) ->
     if (lengths is None) == (sections is None):
         raise ValueError("exactly one of lengths and sections is needed")
     if sections is not None:
-        if sections < 1 or size % sections:
+        if not 1 <= sections <= sys.maxsize or size % sections:
             raise ValueError(f"axis {axis} of size {size} cannot be divided into {sections} equal sections")
         return axis, (size // sections,) * sections
     assert lengths is not None
@@ -166,7 +167,10 @@ def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any],
     for i, (shape, _) in enumerate(layouts):
         if len(shape) != len(first) or shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
             raise ValueError(f"arrays[{i}] has shape {shape}, arrays[0] {first}; only axis {axis} may differ")
-    whole = (*first[:axis], sum(shape[axis] for shape, _ in layouts), *first[axis + 1 :])
+    size = sum(shape[axis] for shape, _ in layouts)
+    if size > sys.maxsize:  # arrays without elements, or of one element that is broadcast, may have any size
+        raise ValueError(f"the arrays have size {size} together on axis {axis}, more than an array can have")
+    whole = (*first[:axis], size, *first[axis + 1 :])
     return _Recipe(core.JOIN, dtype, axis, (whole, None), layouts)
 
 
