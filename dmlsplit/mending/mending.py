@@ -29,6 +29,7 @@ from dmlsplit.mending.versions import align_functions, at_older_opset, converted
 from dmlsplit.mending.views import View
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
 from dmlsplit.models.places import Place
+from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.targets.target import Target
 
 _ROUNDS: Final = 8
@@ -82,7 +83,10 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     changes do. Raises InputError if the source is not a model."""
     model = deepcopy(source.model)
     aligned = align_functions(model)
-    step = _accepted(JudgedModel.of(model, target, read_external), source.original)
+    try:
+        step = _accepted(JudgedModel.of(model, target, read_external), source.original)
+    except NotLoadedError as error:  # by no version: nothing is judged, hence nothing is rewritten
+        return Mending(source, [], [Refusal(error.node, error.message)], [], [])
     found = Mending(source, step.changes, step.refusals, step.unknown, step.left)
     if found.refusals:
         return found

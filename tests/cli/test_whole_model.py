@@ -111,6 +111,10 @@ def test_a_node_that_its_operator_does_not_allow_fails_the_session(cli, model, b
     assert f"error[{rule}]" in said.out
     assert why in said.out
     assert said.status == 1
+    for targets in (["--onnxruntime", "1.24.4"], ["--feature-level", "2_0"]):
+        mended = cli("legalize", path, *targets, "-o", "fixed.onnx")
+        assert mended.out.splitlines()[1:] == [f"  y: {why}"]
+        assert mended.status == 1
 
 
 def test_a_session_that_fails_at_a_split_is_said_of_the_split(cli, model):
