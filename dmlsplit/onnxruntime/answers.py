@@ -14,7 +14,7 @@ from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node, attribute
-from dmlsplit.onnxruntime.attribute_words import unknown_word
+from dmlsplit.onnxruntime.attribute_values import refused_value
 from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.contributed_schemas import column_of
 from dmlsplit.onnxruntime.creation import (
@@ -45,6 +45,7 @@ from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, p
 from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
+from dmlsplit.onnxruntime.refused_shapes import refused_shapes
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
@@ -360,9 +361,9 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path}, {_described(graph, node)}"
         yield Failure(CHECKING, why, node=path)
-    elif is_left and neighbour.on_dml is False and (word := unknown_word(node)):
-        yield Failure(place.kernel, f"the CPU's kernel for {path} cannot be created: {word}", node=path)
-    elif neighbour.on_dml and is_left and (reason := unknown_word(node) or _refusal_of_kernel(graph, node, cell)):
+    elif is_left and neighbour.on_dml is False and (reason := refused_value(graph, node, on_dml=False)):
+        yield Failure(place.kernel, f"the CPU's kernel for {path} cannot be created: {reason}", node=path)
+    elif neighbour.on_dml and is_left and (reason := _refusal_of_kernel(graph, node, cell)):
         why = f"DirectML's kernel for {path} cannot be created: {reason}"
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
@@ -379,6 +380,8 @@ def _described(graph: SessionGraph, node: Node) -> str:
 def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> str:
     """Returns why DirectML's kernel for a node is refused; "" if it is not. The CPU takes blocks that do not divide
     their tensor, and leaves the rest out."""
+    if reason := refused_value(graph, node, on_dml=True) or refused_shapes(graph, node):
+        return reason
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
         return graph.message(node.index) or "no reason is known"
     divided = _BLOCKS.get(node.op_type)

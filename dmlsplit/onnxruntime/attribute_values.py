@@ -1,0 +1,186 @@
+"""The values of attributes that kernels take; others fail session creation, as the kernel is created.
+
+Observed: words and integers for each attribute and version of an operator, with 1.18.0, 1.20.1, 1.24.4 and 1.30.0. onnx
+does not check them. DirectML's kernels read integers as the lowest 32 bits of them, with a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Flag, auto
+from typing import Final, NamedTuple
+
+import onnx
+
+from dmlsplit.models.graph import Node, attribute
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.printable import printable
+
+_NEWEST: Final = 2**31 - 1
+
+
+class _On(Flag):
+    """The providers whose kernels refuse a value."""
+
+    CPU = auto()
+    DML = auto()
+    BOTH = CPU | DML
+
+
+class _Words(NamedTuple):
+    """The words that an attribute may have from one opset up to another. If `begun`, these are all words with which one
+    of `words` begins, and the empty one."""
+
+    attribute: str
+    words: frozenset[bytes]
+    on: _On = _On.BOTH
+    begun: bool = False
+    first: int = 1
+    last: int = _NEWEST
+
+
+class _Numbers(NamedTuple):
+    """The integers that an attribute may have: those for which `takes` is true, described by `text`."""
+
+    attribute: str
+    takes: Callable[[int], bool]
+    text: str
+    on: _On = _On.BOTH
+
+
+def _words(
+    attribute: str, words: str, on: _On = _On.BOTH, *, begun: bool = False, first: int = 1, last: int = _NEWEST
+) -> _Words:
+    return _Words(attribute, frozenset(words.encode().split()), on, begun, first, last)
+
+
+def _flag(attribute: str, on: _On = _On.BOTH) -> _Numbers:
+    return _Numbers(attribute, lambda number: number in (0, 1), "0 or 1", on)
+
+
+_PADDINGS: Final = (_Words("auto_pad", frozenset({b"", b"NOTSET", b"SAME_UPPER", b"SAME_LOWER", b"VALID"})),)
+_COORDINATES: Final = (
+    "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+_RESIZED: Final = (
+    _words("mode", "nearest linear cubic", _On.CPU),
+    _words("mode", "nearest NEAREST NN nn linear bilinear BILINEAR cubic", _On.DML, begun=True),
+    _words("coordinate_transformation_mode", " ".join(_COORDINATES), _On.CPU),
+    _words("coordinate_transformation_mode", " ".join(_COORDINATES), _On.DML, begun=True),
+    _Words("nearest_mode", frozenset({b"", b"round_prefer_floor", b"round_prefer_ceil", b"floor", b"ceil"}), _On.CPU),
+)
+_RECURRENT: Final = (
+    _words("direction", "forward reverse bidirectional"),
+    _Numbers("layout", lambda number: number == 0, "0"),
+)
+_HIDDEN: Final = _Numbers("hidden_size", lambda number: 0 < number < 1 << 31, "above 0", _On.CPU)
+_NOT_ZERO: Final = (lambda number: number != 0, "other than 0", _On.DML)
+_NOT_NEGATIVE: Final = (lambda number: number >= 0, "0 or more")
+_VALUES: Final[Mapping[str, Sequence[_Words | _Numbers]]] = {
+    **dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "MaxPool"), _PADDINGS),
+    **dict.fromkeys(("ArgMax", "ArgMin"), (_flag("select_last_index", _On.DML),)),
+    "BitShift": (_words("direction", "LEFT RIGHT"),),
+    "DepthToSpace": (_Words("mode", frozenset({b"", b"DCR", b"CRD"})),),
+    **dict.fromkeys(("GRU", "LSTM"), (*_RECURRENT, _HIDDEN)),
+    "RNN": _RECURRENT,
+    "GlobalLpPool": (_Numbers("p", *_NOT_ZERO),),
+    "GridSample": (
+        _words("padding_mode", "zeros border reflection"),
+        _words("mode", "bilinear nearest bicubic", last=19),
+        _words("mode", "linear nearest cubic", first=20),
+    ),
+    "LRN": (_Numbers("size", *_NOT_ZERO),),
+    "LpNormalization": (_Numbers("p", lambda number: number in (1, 2), "1 or 2"),),
+    "LpPool": (*_PADDINGS, _Numbers("p", *_NOT_ZERO)),
+    "Mod": (_flag("fmod", _On.CPU),),
+    "NonMaxSuppression": (_flag("center_point_box", _On.CPU),),
+    "Pad": (_words("mode", "constant reflect edge wrap"),),
+    **dict.fromkeys(
+        ("RandomNormalLike", "RandomUniformLike"), (_Numbers("dtype", lambda number: number != 0, "a type"),)
+    ),
+    **dict.fromkeys(("Resize", "Upsample"), _RESIZED),
+    "RoiAlign": (
+        _words("mode", "avg max", _On.CPU),
+        _words("mode", "avg max", _On.DML, begun=True),
+        _words("coordinate_transformation_mode", "half_pixel output_half_pixel", _On.DML, begun=True),
+        *(_Numbers(name, *_NOT_NEGATIVE, _On.DML) for name in ("output_height", "output_width")),
+        _Numbers("sampling_ratio", *_NOT_NEGATIVE),
+    ),
+}
+"""Maps an operator to what is known of the values of its attributes."""
+_WITH_HIDDEN: Final = frozenset({"GRU", "LSTM", "RNN"})
+_AXES: Final = frozenset(
+    {"ArgMax", "ArgMin", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization"}
+    | {"MeanVarianceNormalization", "Scatter", "ScatterElements", "Softmax", "Squeeze", "Unsqueeze"}
+    | {
+        f"Reduce{name}"
+        for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    }
+)
+"""Operators whose kernels on DirectML refuse attributes `axis` and `axes` beyond the dimensions of their first input;
+those of Unsqueeze are dimensions of the output."""
+
+
+def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
+    """Returns why the kernel of a node, on DirectML or on the CPU, does not take the value of an attribute; "" if it
+    takes all that are known."""
+    if not node.proto.attribute:
+        return ""
+    on = _On.DML if on_dml else _On.CPU
+    for known in _VALUES.get(node.op_type, ()):
+        given = attribute(node, known.attribute) if on in known.on else None
+        if given is not None and (why := _refused(known, given, graph.opset, on_dml)):
+            return why
+    if node.op_type == "Resize":
+        return _outside_of_no_cubic(node)
+    if not on_dml:
+        return ""
+    return _beyond_rank(graph, node) if node.op_type in _AXES else _other_hidden_size(graph, node)
+
+
+def _refused(known: _Words | _Numbers, given: onnx.AttributeProto, opset: int, on_dml: bool) -> str:
+    if isinstance(known, _Numbers):
+        read = _in_32_bits(given.i) if on_dml else given.i
+        return "" if known.takes(read) else f"its {known.attribute} is {read}, not {known.text}"
+    is_taken = any(word.startswith(given.s) for word in known.words) if known.begun else given.s in known.words
+    if is_taken or not known.first <= opset <= known.last:
+        return ""
+    return f"its {known.attribute} is '{printable(given.s.decode('utf-8', 'replace'), 60)}'"
+
+
+def _in_32_bits(number: int) -> int:
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _beyond_rank(graph: SessionGraph, node: Node) -> str:
+    shape = graph.shape(node.proto.input[0]) if node.proto.input else None
+    if shape is None:
+        return ""
+    for name in ("axis", "axes"):
+        given = attribute(node, name)
+        if given is None:
+            continue
+        axes = [_in_32_bits(axis) for axis in ([given.i] if name == "axis" else given.ints)]
+        rank = len(shape) + (len(axes) if node.op_type == "Unsqueeze" else 0)
+        beyond = [axis for axis in axes if not -rank <= axis < rank]
+        if beyond:
+            return f"its {name} {beyond[0]} is not among {rank} dimensions"
+    return ""
+
+
+def _outside_of_no_cubic(node: Node) -> str:
+    """Only a cubic Resize may exclude what is outside of its input."""
+    mode, outside = attribute(node, "mode"), attribute(node, "exclude_outside")
+    is_cubic = mode is not None and mode.s == b"cubic"
+    return "its exclude_outside is for cubic modes" if outside is not None and outside.i and not is_cubic else ""
+
+
+def _other_hidden_size(graph: SessionGraph, node: Node) -> str:
+    """A recurrent network's hidden size is that of its recurrence weights."""
+    given = attribute(node, "hidden_size") if node.op_type in _WITH_HIDDEN else None
+    weights = graph.shape(node.proto.input[2]) if given is not None and len(node.proto.input) > 2 else None
+    if given is None or not weights or not isinstance(weights[-1], int):
+        return ""
+    read = _in_32_bits(given.i)
+    return "" if read in (0, weights[-1]) else f"its hidden_size is {read}, that of its weights {weights[-1]}"

@@ -1,0 +1,91 @@
+"""The shapes of inputs that kernels of DirectML refuse, which fails session creation; onnx does not check them.
+
+Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.models.graph import Node, attribute
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+
+_Check: TypeAlias = Callable[[Sequence[Shape], int], str]
+"""Returns what is wrong with the shapes of a node's inputs, given an attribute of the node; "" if nothing is."""
+
+
+def refused_shapes(graph: SessionGraph, node: Node) -> str:
+    """Returns why DirectML's kernel for a node refuses the shapes of its inputs; "" if it does not, or if their ranks
+    are not known."""
+    row = _ROWS.get(node.op_type)
+    if row is None:
+        return ""
+    name, default, least, check = row
+    shapes = [graph.shape(each) for each in node.proto.input]
+    known = [shape for shape in shapes if shape is not None]
+    given = attribute(node, name)
+    if any(0 in shape for shape in known):  # nothing is submitted
+        return ""
+    return check(known, default if given is None else given.i) if least <= len(known) == len(shapes) else ""
+
+
+def _gathered(shapes: Sequence[Shape], axis: int) -> str:
+    data, indices = shapes[:2]
+    if len(data) != len(indices):
+        return f"its inputs have {len(data)} and {len(indices)} dimensions"
+    axis += len(data) if axis < 0 else 0
+    if any(i != axis and _differ(a, b) for i, (a, b) in enumerate(zip(data, indices, strict=True))):
+        return f"indices of {_text(indices)} and data of {_text(data)} differ in another dimension than {axis}"
+    return ""
+
+
+def _scattered(shapes: Sequence[Shape], axis: int) -> str:
+    data, indices, updates = shapes[:3]
+    if len(indices) != len(updates) or any(map(_differ, indices, updates)):
+        return f"indices of {_text(indices)} and updates of {_text(updates)} differ"
+    if any(isinstance(a, int) and isinstance(b, int) and a < b for a, b in zip(data, indices, strict=False)):
+        return f"indices of {_text(indices)} are larger than data of {_text(data)}"
+    return _gathered(shapes, axis)
+
+
+def _scattered_slices(shapes: Sequence[Shape], _: int) -> str:
+    data, indices, updates = shapes[:3]
+    if not indices or not isinstance(count := indices[-1], int):
+        return ""
+    wanted = (*indices[:-1], *data[count:])
+    if count > len(data) or len(wanted) != len(updates) or any(map(_differ, wanted, updates)):
+        return f"updates of {_text(updates)} do not fit indices of {_text(indices)} into {_text(data)}"
+    return ""
+
+
+def _convolved(shapes: Sequence[Shape], groups: int) -> str:
+    data, weights = shapes[:2]
+    if groups < 1:
+        return f"it has {groups} groups"
+    if len(data) < 2 or len(weights) < 2:
+        return ""
+    channels, outputs, inputs = data[1], *weights[:2]
+    if isinstance(channels, int) and isinstance(inputs, int) and channels != inputs * groups:
+        return f"{groups} groups of {inputs} channels are not {channels}"
+    if isinstance(outputs, int) and outputs % groups:
+        return f"{outputs} outputs are not divisible by {groups} groups"
+    return ""
+
+
+def _differ(first: object, second: object) -> bool:
+    return isinstance(first, int) and isinstance(second, int) and first != second
+
+
+def _text(shape: Shape) -> str:
+    return f"[{', '.join(str(size) if isinstance(size, int) else '?' for size in shape)}]"
+
+
+_ROWS: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
+    "Conv": ("group", 1, 2, _convolved),
+    "GatherElements": ("axis", 0, 2, _gathered),
+    **dict.fromkeys(("Scatter", "ScatterElements"), ("axis", 0, 3, _scattered)),
+    "ScatterND": ("", 0, 3, _scattered_slices),
+}
+"""Maps an operator to an attribute, its default, the number of inputs, and the check of their shapes."""

@@ -1,0 +1,121 @@
+"""dmlsplit.onnxruntime.attribute_values. Each model was asked of 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from tests import models
+from tests.onnxruntime.placements import placed, placed_model
+
+IMAGE = "(float[1,4,8,8] x, int32[1,4,8,8] i, uint8[2] u, float[N,4,8,8] n) => (float[?,?,?,?] y, uint8[?] z)"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('[p] y = MaxPool<kernel_shape = [2, 2], auto_pad = "same">(x) z = Abs(u)', "DirectML's kernel for p"),
+        ('[d] y = DepthToSpace<blocksize = 2, mode = "crd">(x) z = Abs(u)', "DirectML's kernel for d"),
+        ('[b] z = BitShift<direction = "left">(u, u) y = Relu(x)', "DirectML's kernel for b"),
+        ('[d] c = DepthToSpace<blocksize = 2, mode = "crd">(x) y = Relu(x) z = Abs(u)', "DirectML's kernel for d"),
+        ('[p] y = MaxPool<kernel_shape = [2, 2], auto_pad = "SAME_LOWER">(x) z = Abs(u)', None),
+        ('[d] y = DepthToSpace<blocksize = 2, mode = "">(x) z = Abs(u)', None),
+        ('[p] y = MaxPool<kernel_shape = [2, 2], auto_pad = "same">(n) z = Abs(u)', None),
+    ],
+    ids=["padding", "mode", "direction", "not read", "known padding", "empty mode", "open sizes"],
+)
+def test_a_word_that_a_kernel_does_not_know_fails_the_session(body, message):
+    answer = placed(f"{IMAGE} {{ {body} }}", "1.24.4")
+    assert answer.created is (message is None)
+    if message is not None:
+        assert answer.failure.message.startswith(message)
+        assert answer.failure.node == body[1]
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "created"),
+    [
+        ('Pad<mode = "reflect">(x, pads)', 17, True),
+        ('Pad<mode = "con">(x, pads)', 17, False),
+        ('Pad<mode = "Edge">(i, pads)', 17, False),
+        ('Resize<mode = "near">(x, , scales)', 17, True),
+        ('Resize<mode = "near">(i, , scales)', 17, False),
+        ('Resize<mode = "xyz">(x, , scales)', 17, False),
+        ('Resize<coordinate_transformation_mode = "half">(x, , scales)', 17, True),
+        ('Resize<coordinate_transformation_mode = "half">(i, , scales)', 17, False),
+        ('Resize<nearest_mode = "simple">(x, , scales)', 17, True),
+        ('Resize<nearest_mode = "simple">(i, , scales)', 17, False),
+        ("Resize<exclude_outside = 1>(x, , scales)", 17, False),
+        ("Resize<exclude_outside = 1>(i, , scales)", 17, False),
+        ('Resize<exclude_outside = 1, mode = "cubic">(x, , scales)', 17, True),
+        ('GridSample<mode = "bicubic">(x, grid)', 17, True),
+        ('GridSample<mode = "cubic">(x, grid)', 17, False),
+        ('GridSample<mode = "cubic">(x, grid)', 20, True),
+        ('GridSample<mode = "bilinear">(x, grid)', 20, False),
+        ("ArgMax<select_last_index = 1>(x)", 17, True),
+        ("ArgMax<select_last_index = 2>(x)", 17, False),
+        ("ArgMax<select_last_index = 1099511627776>(x)", 17, True),
+        ("LpNormalization<p = 2>(x)", 17, True),
+        ("LpNormalization<p = 3>(x)", 17, False),
+        ("LRN<size = 0>(x)", 17, False),
+        ("LpPool<kernel_shape = [2, 2], p = 0>(x)", 17, False),
+        ("GlobalLpPool<p = -1>(x)", 17, True),
+        ("RandomNormalLike<dtype = 0>(x)", 17, False),
+        ("ReduceMax<axes = [-4]>(x)", 17, True),
+        ("ReduceMax<axes = [-5]>(x)", 17, False),
+        ("ReduceMax<axes = [4]>(i)", 17, False),
+        ("ArgMax<axis = 4>(x)", 10, False),
+        ("Unsqueeze<axes = [4]>(x)", 11, True),
+        ("Unsqueeze<axes = [5]>(x)", 11, False),
+        ("MeanVarianceNormalization<axes = [4]>(x)", 17, False),
+        ("LayerNormalization<axis = 4>(x, one)", 17, False),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_values_that_kernels_refuse(node, opset, created, version):
+    assert _created(node, opset, version) is created
+
+
+def _created(node, opset, version):
+    inputs = "float[1,4,8,8] x, int32[1,4,8,8] i, float[1,2,2,2] grid, float[8] one"
+    constants = "int64[8] pads = {0, 0, 0, 0, 1, 1, 1, 1}, float[4] scales = {1.0, 1.0, 2.0, 2.0}"
+    made = models.text(f"({inputs}) => (float y) <{constants}> {{ [n] y = {node} }}", opset)
+    made.graph.output[0].ClearField("type")
+    made.graph.output[0].CopyFrom(onnx.shape_inference.infer_shapes(made).graph.output[0])
+    kind = made.graph.output[0].type.tensor_type
+    kind.elem_type = kind.elem_type or onnx.TensorProto.FLOAT
+    return placed_model(made, version).created
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "created"),
+    [
+        ("LSTM", "layout = 0, hidden_size = 2", True),
+        ("LSTM", "layout = 1, hidden_size = 2", False),
+        ("LSTM", "hidden_size = 3", False),
+        ("GRU", "hidden_size = 2", False),
+    ],
+)
+def test_recurrent_networks(operator, given, created):
+    """The weights are those of an LSTM of 2: a GRU of 2 has fewer."""
+    inputs = "float[3,1,5] x, float[1,8,5] w, float[1,8,2] r"
+    if operator == "GRU":
+        inputs, given = inputs.replace("8", "6"), given.replace("2", "1")
+    made = models.text(f"({inputs}) => (float[3,1,1,?] y) {{ [n] y = {operator}<{given}>(x, w, r) }}", 14)
+    assert placed_model(made).created is created
+
+
+def test_a_kernel_of_the_cpu_needs_a_hidden_size():
+    inputs = "double[3,1,5] x, double[1,8,5] w, double[1,8,2] r"
+    for given, created in (("hidden_size = 2", True), ("hidden_size = 0", False)):
+        made = models.text(f"({inputs}) => (double[3,1,1,?] y) {{ [n] y = LSTM<{given}>(x, w, r) }}", 14)
+        assert placed_model(made).created is created
+
+
+@pytest.mark.parametrize(
+    ("mode", "data_type", "created"), [("", "float", True), ("av", "float", True), ("", "double", False)]
+)
+def test_a_directml_kernel_takes_the_beginning_of_a_word(mode, data_type, created):
+    inputs = f"{data_type}[1,4,8,8] x, {data_type}[2,4] r, int64[2] b"
+    made = models.text(f'({inputs}) => ({data_type}[2,4,1,1] y) {{ y = RoiAlign<mode = "{mode}">(x, r, b) }}', 16)
+    assert placed_model(made).created is created

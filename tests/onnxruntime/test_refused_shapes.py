@@ -1,0 +1,48 @@
+"""dmlsplit.onnxruntime.refused_shapes. Each model was asked of 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from tests import models
+from tests.onnxruntime.placements import placed_model
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes", "created"),
+    [
+        ("GatherElements<axis = 0>", "4,5 3,5", True),
+        ("GatherElements<axis = 0>", "4,5 6,5", True),
+        ("GatherElements<axis = 0>", "4,5 4,3", False),
+        ("GatherElements<axis = -1>", "4,5 4,3", True),
+        ("GatherElements", "4,5 4", False),
+        ("GatherElements", "4,5 N,3", True),
+        ("ScatterElements<axis = 0>", "4,5 3,5 3,5", True),
+        ("ScatterElements<axis = 0>", "4,5 6,5 6,5", False),
+        ("ScatterElements<axis = 0>", "4,5 4,3 4,3", False),
+        ("ScatterElements<axis = 1>", "4,5 4,3 4,3", True),
+        ("ScatterElements<axis = 0>", "4,5 3,5 4,5", False),
+        ("ScatterElements<axis = 0>", "4,5 3,5 3,5,1", False),
+        ("ScatterND", "4,5 2,1 2,5", True),
+        ("ScatterND", "4,5 2,2 2", True),
+        ("ScatterND", "4,5 2,1,1 2,1,5", True),
+        ("ScatterND", "4,5 2,1 2,4", False),
+        ("ScatterND", "4,5 2,3 2,5", False),
+        ("ScatterND", "4,5 2,1 2,5,1", False),
+        ("ScatterND", "0,5,2 2,1 2,5", True),
+        ("Conv", "1,4,8,8 3,4,2,2", True),
+        ("Conv<group = 2>", "1,4,8,8 4,2,2,2", True),
+        ("Conv<group = 2>", "1,4,8,8 3,2,2,2", False),
+        ("Conv<group = 2>", "1,4,8,8 4,4,2,2", False),
+        ("Conv<group = 0>", "1,4,8,8 4,4,2,2", False),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_shapes_that_kernels_refuse(operator, shapes, created, version):
+    types = ["float", "float" if operator.startswith("Conv") else "int64", "float"]
+    inputs = [f"{t}[{shape}] i{i}" for i, (t, shape) in enumerate(zip(types, shapes.split(), strict=False))]
+    names = ", ".join(f"i{i}" for i in range(len(inputs)))
+    made = models.text(f"({', '.join(inputs)}) => (float y) {{ [n] y = {operator}({names}) }}", 13)
+    made.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None))
+    assert placed_model(made, version).created is created
