@@ -58,7 +58,8 @@ def judge_node(
         report = in_runtime = judged_in_session(node, target)
         assert in_runtime.answer is not None
         use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
-        row = row._replace(use=use, runtime=str(in_runtime.answer.outcome))
+        is_folded = any(each.rule == "onnxruntime/folded" for each in in_runtime.answer.diagnostics)
+        row = row._replace(use=use, runtime="folded" if is_folded else str(in_runtime.answer.outcome))
     elif open_node is not None:
         report, row = _of_open_sizes(node, row, open_node.answer(target), target)
     else:

@@ -80,6 +80,7 @@ class NodeSummary(NamedTuple):
 _OUTCOMES: Final = {
     "DML": Use.AS_IT_IS,
     "CPU": Use.ON_CPU,
+    "folded": Use.ON_CPU,
     "session-fails": Use.REFUSED,
     "run-fails": Use.REFUSED,
     "unknown": Use.UNKNOWN,

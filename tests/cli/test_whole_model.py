@@ -135,6 +135,13 @@ def test_a_split_and_its_graph_are_known_alike(cli, model):
     assert out.endswith("1 operator: 1 ok; 4 nodes: 4 on DirectML; 1 fused graph: 1 right\n")
 
 
+def test_a_folded_node_is_folded_in_the_table_as_in_the_head(cli, model):
+    folded = "(float[4] x) => (float[4] y) <float[2] k = {1, 2}> { c = Concat<axis = 0>(k, k) y = Add(x, c) }"
+    lines = head(cli, model(folded), *NEW)
+    assert lines[0] == "onnxruntime 1.24.4: session created; 2 nodes: 1 on DirectML, 1 folded"
+    assert next(line.split()[-1] for line in lines if line.startswith("c ")) == "folded"
+
+
 def test_nothing_comes_of_the_graphs_of_a_session_that_fails(cli, model):
     """But where one of them is why it fails: that is counted."""
     file = model("(float[1,2,2,2,3,4] a, float[1,2,2,2,4,5] b) => (float[1,2,2,2,3,5] y) { y = MatMul(a, b) }")
