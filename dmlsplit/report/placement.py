@@ -84,7 +84,7 @@ def _order(item: tuple[Provider, int]) -> int:
 def _graphs(placement: SessionAnswer) -> str:
     """Returns the fused graphs of a session as text and, unless it fails, its copies and whether it can be captured."""
     sizes = [size.text for size in placement.graphs]
-    more = f", ... {len(sizes) - SIZES_SHOWN} more" if len(sizes) > SIZES_SHOWN else ""
+    more = ", ..." if len(sizes) > SIZES_SHOWN else ""
     nodes = "node" if sizes == ["1"] else "nodes"
     of = f" of {', '.join(sizes[:SIZES_SHOWN])}{more} {nodes}" if sizes else ""
     fused = f"{len(sizes)} fused graph{'s' * (len(sizes) != 1)}{of}{_outcomes(placement)}"

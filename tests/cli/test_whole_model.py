@@ -39,6 +39,12 @@ def test_the_first_lines(cli, model):
     assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU; 2 fused graphs: 2 right"
 
 
+def test_of_many_graphs_the_first_sizes_are_shown(cli, model):
+    islands = " ".join(f"a{i} = Relu(x{i}) x{i + 1} = Conv(a{i}, w)" for i in range(7))
+    body = f"(float[1,4,8,8] x0, float[4,4,1,1] w) => (float[1,4,8,8] x7) {{ {islands} }}"
+    assert head(cli, model(body, 22), *NEW)[1].startswith("7 fused graphs of 1, 1, 1, 1, 1, 1, ... nodes, right; ")
+
+
 def test_what_comes_of_the_graphs(cli, model):
     ends = "(float[1,4,4,8] x, float[1,4,4,8] y) => (float[1,8,4,8] a, float[1,4,4,8] b)"
     body = f"{ends} {{ v = Hardmax(x) j = Concat<axis=1>(v, y) a = Relu(j) b = Neg(v) }}"
