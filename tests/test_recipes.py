@@ -23,7 +23,7 @@ RUNTIME = """    Runtime("9.9.8", (WHEEL,), "1.15.4", 26, 13, like="1.30.0"),
 )
 """
 
-OPERATOR = """    _row("GatherElements", 107, kind=Kind.NOT_IN_PLACE, followed=True),
+OPERATOR = """    _row("ReverseSequence", 106, kind=Kind.NOT_IN_PLACE, followed=True),
 """
 
 PASS = """
@@ -132,7 +132,7 @@ def copy(tmp_path_factory):
 
     for module, rows in (("targets/releases.py", RELEASE), ("targets/runtime_versions.py", RUNTIME)):
         changed(module, "\n)\n\nNEWEST", f"\n{rows}\nNEWEST")
-    changed("onnxruntime/operator_traits.py", '    _row("Gelu"', f'{OPERATOR}    _row("Gelu"')
+    changed("onnxruntime/operator_traits.py", '    _row("Round"', f'{OPERATOR}    _row("Round"')
     passes = "onnxruntime/passes/"
     (folder / "dmlsplit" / passes / "made_up_fusion.py").write_text(PASS, "utf-8")
     changed(
@@ -214,8 +214,8 @@ def test_an_operator(run, copy):
     from dmlsplit.verdicts.runtime_answers import Outcome
     from tests.models import text
 
-    body = """(float[2,6] x, int64[2,3] i) => (float[?,?] o, float[?,?] b)
-    { a, b = Split<axis=1>(x) g = GatherElements<axis=1>(a, i) n = Neg(g) e = Abs(n) o = Exp(e) }"""
+    body = """(float[2,6] x, int64[2] i) => (float[?,?] o, float[?,?] b)
+    { a, b = Split<axis=1>(x) g = ReverseSequence<batch_axis=0, time_axis=1>(a, i) n = Neg(g) e = Abs(n) o = Exp(e) }"""
     (copy / "operator.onnx").write_bytes(text(body).SerializeToString())
     assert on_onnxruntime(copy / "operator.onnx", "1.24.4")[0].answer.outcome is Outcome.UNKNOWN
     checked = run("check", "operator.onnx", "--onnxruntime", "1.24.4", "--format", "jsonl")

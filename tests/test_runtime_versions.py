@@ -126,6 +126,11 @@ def test_the_first_version_with_a_trait(trait, first):
     assert next(runtime.version for runtime in runtimes() if getattr(runtime.traits, trait)) == first
 
 
+@pytest.mark.parametrize(("operator", "first"), [("Gelu", "1.23.0"), ("Elu", "1.30.0")])
+def test_the_first_version_that_moves_transposes_over_an_operator(operator, first):
+    assert next(each.version for each in runtimes() if operator in each.traits.passed_by_transposes) == first
+
+
 def test_attentions_are_kept_in_two_versions():
     kept = {runtime.version.rpartition(".")[0] for runtime in runtimes() if runtime.traits.keeps_attentions}
     assert kept == {"1.21", "1.22"}

@@ -163,6 +163,12 @@ class Facts(Protocol):
     def elements(self, name: str) -> Array | None:
         """Returns the elements of a small constant; None for any other tensor, and if they are unknown."""
 
+    def note(
+        self, name: str, data_type: str | None, shape: Shape | None, is_constant: bool, elements: Array | None
+    ) -> None:
+        """Notes what is known about a tensor that a pass adds to the graph; a name has the same content in all
+        sessions."""
+
     def on_dml(self, index: int) -> bool | None:
         """True if DirectML runs the node with this index, False if not; None if it is not known."""
 
@@ -182,6 +188,10 @@ class Facts(Protocol):
     def reshapes_products(self) -> bool:
         """True if the session's version of ONNX Runtime replaces a MatMul of more than two dimensions with a
         Gemm between two Reshapes."""
+
+    @property
+    def passed_by_transposes(self) -> frozenset[str]:
+        """The operators over which only some versions of ONNX Runtime move Transposes, the session's among them."""
 
     @property
     def keeps_attentions(self) -> bool:

@@ -12,8 +12,8 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node
-from dmlsplit.onnxruntime.fused_parts import optimized
-from dmlsplit.onnxruntime.kernels.copies import moved
+from dmlsplit.onnxruntime.fused_parts import moved, optimized
+from dmlsplit.onnxruntime.kernels import copies
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import KERNELS
 from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
@@ -30,6 +30,8 @@ from dmlsplit.verdicts.model_placements import NodeOperators
 _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
 """Operators whose answers predict.py gives, and operators that submit nothing."""
 
+_TRANSPOSED_ON_CPU: Final = frozenset({"MaxPool", "Resize"})
+"""Operators over which Transposes are moved after placement if they are on the CPU."""
 _PRODUCTS: Final = frozenset({"MatMul", FUSED_MATMUL})
 _AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"}
 
@@ -58,15 +60,16 @@ def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
 
 def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
     """Returns what `operators_of` returns, for one graph: its nodes after all optimization passes, in order."""
-    after = optimized(graph)
+    after = moved(graph) or optimized(graph)
     # sessions that make the same nodes and place all nodes alike share this cache
     created = tuple([cell_after(graph, node) for node in after.nodes if is_created(graph, node)])
-    key = "operators", graph.fusions, created, graph.runtime.key < WITH_RESAMPLE3
+    key = "operators", graph.fusions, graph.passed_by_transposes, created, graph.runtime.key < WITH_RESAMPLE3
     return graph.once(key, lambda: tuple(_operators_in(graph, after)))
 
 
 def _operators_in(graph: SessionGraph, after: Graph) -> Iterator[NodeOperators]:
-    changed = _changed(after)
+    is_sure = after is moved(graph)
+    changed = _changed(graph, after, is_sure)
     made: dict[object, Sequence[AnyOperatorDesc]] = {}
     for node in after.walk():
         place = placed(graph, node)
@@ -74,7 +77,8 @@ def _operators_in(graph: SessionGraph, after: Graph) -> Iterator[NodeOperators]:
             continue
         path = graph.path(node.index)
         try:
-            yield NodeOperators(path, tuple(_submitted(graph, node, node in changed, place.in_graph is True, made)))
+            doubted = node in changed or not node.doubts <= ({Doubt.TRANSPOSED} if is_sure else set())
+            yield NodeOperators(path, tuple(_submitted(graph, node, doubted, place.in_graph, made)))
         except NotDescribedError as why:
             yield NodeOperators(path, (), str(why))
         except (ArithmeticError, LookupError, TypeError, ValueError):  # files say anything: a type, a number, a length
@@ -85,28 +89,31 @@ def _submitted(
     graph: SessionGraph,
     node: Node,
     is_changed: bool,
-    in_graph: bool,
+    in_graph: bool | None,
     made: dict[object, Sequence[AnyOperatorDesc]],
 ) -> Sequence[AnyOperatorDesc]:
     """Returns the DirectML operators of a node. `is_changed`: True if passes that are not modelled may change it;
-    `in_graph`: True if it is in a fused graph. Raises NotDescribedError if the operators are not known.
+    `in_graph`: True if it is in a fused graph, None if that is not known. Raises NotDescribedError if the operators
+    are not known.
 
     `made` caches the operators of earlier nodes without constants, by everything that kernels read of a node.
     """
-    if graph.parent is not None and not in_graph:
-        raise NotDescribedError("it is in a subgraph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
     inserted = any(value.like is not None for value in (*node.inputs, *node.outputs))
     inserted = inserted and not any(each.op_type == RESHAPED_GEMM for each in beside)
-    if node.doubts or is_changed or inserted:
+    if is_changed or inserted:
         raise NotDescribedError("optimization may change it")
     kernel = KERNELS.get(node.op_type)
+    if kernel is copies.moved and in_graph is False:
+        return ()  # the execution provider copies by itself
+    if graph.parent is not None and not in_graph:
+        raise NotDescribedError("it is in a subgraph of a node, and in no fused graph")
+    if kernel is copies.moved and in_graph is None:
+        raise NotDescribedError("it is not known whether it is in a fused graph")
     if kernel is None:
         raise NotDescribedError("the operators of its kernel are not modelled")
-    if kernel is moved and not in_graph:
-        raise NotDescribedError("a copy outside fused graphs is not modelled")
     values = (*node.inputs, *node.outputs)
-    if kernel is moved or node.absorbed or any(graph.is_initializer(value.known) for value in node.inputs):
+    if kernel is copies.moved or node.absorbed or any(graph.is_initializer(value.known) for value in node.inputs):
         return kernel(KernelFacts(graph, node))
     first = {value: place for place, value in reversed(list(enumerate(values)))}
     key = (
@@ -120,17 +127,19 @@ def _submitted(
     return made[key]
 
 
-def _changed(graph: Graph) -> set[Node]:
+def _changed(session: SessionGraph, graph: Graph, is_sure: bool) -> set[Node]:
     """Returns the nodes that may be changed by passes that are not modelled: MatMul nodes and their surroundings if
-    these may be an attention, nodes over which Transposes may be moved, and the neighbours of nodes of another
-    domain."""
+    these may be an attention, the neighbours of nodes of another domain, and, unless `is_sure`, nodes over which
+    Transposes may be moved."""
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
-    moved = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts}
-    removed = {near for node in moved for near in (node, *_neighbours(node)) if near.op_type == "Transpose"}
+    over = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts and not is_sure}
+    on_cpu = {node for node in graph.nodes if node.op_type in _TRANSPOSED_ON_CPU}
+    over |= {node for node in on_cpu if placed(session, node).on_dml is not True}
+    removed = {near for node in over for near in (node, *_neighbours(node)) if near.op_type == "Transpose"}
     beside = {near for node in removed for near in _neighbours(node)}
     foreign = {near for node in graph.nodes if not node.op_type for near in _neighbours(node)}
-    return _reached(starts, _AROUND_MATMUL) | moved | removed | beside | foreign
+    return _reached(starts, _AROUND_MATMUL) | over | removed | beside | foreign
 
 
 def _neighbours(node: Node) -> Iterator[Node]:

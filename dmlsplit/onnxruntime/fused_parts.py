@@ -17,10 +17,16 @@ from dmlsplit.onnxruntime.graph_build import GraphBuilder
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import common_subexpression_elimination
+from dmlsplit.onnxruntime.passes.moved_transposes import TransposeMover, UnsureError
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
 from dmlsplit.onnxruntime.placing import fused_ends, in_graphs
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
+_OF_LEVEL_1: Final = tuple([each for each in PASSES if each.level <= 1])
+_OF_LEVEL_2: Final = tuple([each for each in PASSES if each.level > 1])
+_MOST_ROUNDS: Final = 10
+"""How often ONNX Runtime repeats the passes of level 1."""
 _UNBOUNDED: Final = 1 << 32
 """The most nodes of a part in which Transposes may be moved, or in which several nodes replace one: their number may
 grow."""
@@ -52,6 +58,12 @@ def optimized(graph: SessionGraph) -> Graph:
     return graph.once(("optimized", graph.fusions), lambda: _optimized(graph))
 
 
+def moved(graph: SessionGraph) -> Graph | None:
+    """Returns a copy of the graph after all passes and with its Transposes moved; None if there are none, or if it is
+    not known which are moved. The same object for each call."""
+    return graph.once(("moved", graph.fusions, graph.passed_by_transposes), lambda: _moved(graph))
+
+
 def indices_left(graph: SessionGraph) -> set[int]:
     """Returns the indices of the nodes of the model's graph that remain after all passes, alone or in a fused node."""
     nodes = () if graph.is_removed else optimized(graph).nodes
@@ -61,6 +73,26 @@ def indices_left(graph: SessionGraph) -> set[int]:
 def _optimized(graph: SessionGraph) -> Graph:
     made = graph.graph.copy(graph)
     run(PASSES, made, graph.options.optimization)
+    return made
+
+
+def _moved(graph: SessionGraph) -> Graph | None:
+    level = graph.options.optimization
+    if level < 1 or "Transpose" not in graph.graph.operators:
+        return None
+    made = graph.graph.copy(graph)
+    try:
+        mover = TransposeMover(made)
+        for _ in range(_MOST_ROUNDS):
+            run(_OF_LEVEL_1, made, level)
+            is_changed = mover.round()
+            mover.fold()
+            common_subexpression_elimination(made)
+            if not is_changed:
+                break
+    except UnsureError:
+        return None
+    run(_OF_LEVEL_2, made, level)
     return made
 
 

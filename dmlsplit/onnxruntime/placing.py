@@ -23,6 +23,8 @@ from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome
 
+_BESIDE_MOVED: Final = frozenset({"Squeeze", "Unsqueeze"})
+"""Operators that are created where a Transpose is moved, and not in its place."""
 _ON_CPU: Final = frozenset({Cell.CPU, Cell.EXPANDED_ON_CPU})
 
 
@@ -59,7 +61,7 @@ def cell_after(graph: SessionGraph, node: Node) -> Cell | None:
     """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
     optimization created, the answer for its new operator, unless it stands for one that was left to the CPU."""
     own = graph.cell(node.index)
-    if own in _ON_CPU or not is_created(graph, node):
+    if not is_created(graph, node) or (own in _ON_CPU and node.op_type not in _BESIDE_MOVED):
         return own
     made = find_operator("", node.op_type, graph.opset, graph.runtime)
     if made is None:

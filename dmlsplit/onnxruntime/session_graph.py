@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import onnx
 
@@ -34,6 +34,15 @@ _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
 
 
+class _Added(NamedTuple):
+    """A tensor that a pass adds: its element type and shape, and its elements if it is a small constant."""
+
+    data_type: str | None
+    shape: Shape | None
+    is_constant: bool
+    elements: Array | None
+
+
 class SessionGraph(VersionFacts):
     """One graph of a model at the time when ONNX Runtime partitions it."""
 
@@ -58,6 +67,8 @@ class SessionGraph(VersionFacts):
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
         self._paths: dict[int, str] = {}
         self._shapes: dict[str, Shape | None] = {}
+        self._added: dict[str, _Added] = {}
+        """What is known about the tensors that passes add after placement, by name; all sessions share it."""
         self._is_changing = True
         self._element_types: dict[int, tuple[Types, Types]] = {}
         self._types_in_words: dict[str, str | None] = {"": ""}
@@ -188,6 +199,8 @@ class SessionGraph(VersionFacts):
         creation; None if its rank is not."""
         if name in self._shapes:
             return self._shapes[name]
+        if name in self._added:
+            return self._added[name].shape
         read = self.graph.source(name)
         if self.parent is None or self.is_own(read):
             found = self.scope.type_of(read)[1]
@@ -259,15 +272,27 @@ class SessionGraph(VersionFacts):
 
     def data_type(self, name: str) -> str | None:
         """Returns ONNX's name of a tensor's element type; None if it is unknown."""
+        if name in self._added:
+            return self._added[name].data_type
         return self.scope.type_of(name)[0]
 
     def elements(self, name: str) -> Array | None:
         """Returns the elements of a constant; None for a tensor that is not a constant, or whose elements are too many
         or not known."""
+        if name in self._added:
+            return self._added[name].elements
         return self.scope.elements(name) if self.is_constant(name) else None
+
+    def note(
+        self, name: str, data_type: str | None, shape: Shape | None, is_constant: bool, elements: Array | None
+    ) -> None:
+        """Notes what is known about a tensor that a pass adds to the optimized graph."""
+        self._added[name] = _Added(data_type, shape, is_constant, elements)
 
     def is_constant(self, name: str) -> bool:
         """True for a constant of this graph or of one around it."""
+        if name in self._added:
+            return self._added[name].is_constant
         if self.graph.is_given(name):
             return True
         if self.parent is None:
@@ -501,4 +526,6 @@ class SessionGraph(VersionFacts):
 
     def is_initializer(self, name: str) -> bool:
         """True if the partitioner finds a constant of this name in this graph itself."""
+        if name in self._added:
+            return self._added[name].is_constant
         return self.graph.is_given(name) or name in self.defaults

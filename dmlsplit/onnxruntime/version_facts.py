@@ -50,6 +50,11 @@ class VersionFacts:
         return "MatMul" in self.operators_in_file and self.runtime.traits.reshapes_products
 
     @property
+    def passed_by_transposes(self) -> frozenset[str]:
+        """The operators over which only some versions move Transposes, this one among them."""
+        return self.runtime.traits.passed_by_transposes
+
+    @property
     def keeps_attentions(self) -> bool:
         """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes, even if
         `reshapes_products`."""

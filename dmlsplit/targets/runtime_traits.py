@@ -65,6 +65,8 @@ class RuntimeTraits:
     fuses_first: bool = False
     """True if ONNX's own Gelu (opset 20) and LayerNormalization (opset 17) replace the nodes that compute them before
     nodes are placed."""
+    passed_by_transposes: frozenset[str] = frozenset()
+    """The operators over which not every version moves Transposes, and this one does; Gelu is that of opset 20."""
     reads_half_epsilons: bool = False
     """True if a LayerNormalization that replaces other nodes also takes its epsilon from a constant of FLOAT16."""
     ifs_read_sequences: bool = False
@@ -160,7 +162,13 @@ _1_21: Final = replace(
     leaves_large_products=True,
     quantized=_QUANTIZED_1_21,
 )
-_1_23: Final = replace(_1_21, keeps_attentions=False, maps_shared_inputs=True, quantized=_QUANTIZED_1_23)
+_1_23: Final = replace(
+    _1_21,
+    keeps_attentions=False,
+    passed_by_transposes=frozenset({"Gelu"}),
+    maps_shared_inputs=True,
+    quantized=_QUANTIZED_1_23,
+)
 _1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
 _1_30: Final = replace(
     _1_24,
@@ -176,6 +184,7 @@ _1_30: Final = replace(
     removes_new_dropouts=True,
     removes_new_casts=True,
     reads_half_epsilons=True,
+    passed_by_transposes=_1_24.passed_by_transposes | {"Elu"},
     captures_no_cpu_alone=True,
     follows_axes=True,
     gives_graphs_names=True,

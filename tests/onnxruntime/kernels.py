@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.formats import any_operator_json
 from dmlsplit.library.fetching import added
 from dmlsplit.library.models import find_version
 from dmlsplit.library.sessions import OnnxRuntime, Query
@@ -26,6 +28,8 @@ def words(text: str) -> Sequence[str]:
 
 
 DATA: Final = Path(__file__).parents[1] / "data" / "onnxruntime" / "kernels.json.xz"
+OTHERS: Final = ("DML_OPERATOR_SPLIT", "DML_OPERATOR_JOIN")
+"""What is compared elsewhere."""
 SHAPES: Final = {rank: (2, 3, 4, 5, 6)[:rank] for rank in range(1, 6)}
 UNARY: Final = words(
     "Relu Sigmoid Tanh Softsign Elu Celu LeakyRelu ThresholdedRelu HardSigmoid Selu Softplus Abs Acos Acosh Asin Asinh "
@@ -102,6 +106,7 @@ def samples() -> Iterator[tuple[str, int]]:
     yield from matrices()
     yield from normalizations()
     yield from fused()
+    yield from transposed()
 
 
 def elementwise() -> Iterator[tuple[str, int]]:
@@ -129,7 +134,9 @@ def elementwise() -> Iterator[tuple[str, int]]:
     yield one("Where", (3,), (2, 3), (), elements=("bool", "float", "float"))
     yield one("Where", (2, 3), (2, 3), (2, 3), elements=("bool", "float", "float"))
     yield from (one("Pow", (2, 3), exponent) for exponent in ("value_float=2.0", "value_floats=[3.0]"))
-    yield from (one("PRelu", *shapes) for shapes in (((2, 3), (3,)), ((1, 3, 4, 4), (3, 1, 1))))
+    prelus = ((2, 3), (3,)), ((1, 3, 4, 4), (3, 1, 1)), ((2, 3), (2, 3)), ((1, 3, 4, 4), (1, 3, 4, 4)), ((4, 1), (4, 1))
+    yield from (one("PRelu", *shapes) for shapes in prelus)
+    yield from (one("HardSwish", (2, 3), opset=opset) for opset in (14, 21))
     low, high = "value_float=-1.0", "value_float=6.0"
     yield from (one("Clip", (2, 3), *limits) for limits in ((low, high), (low,), ("", high), ()))
     yield one("Clip", (2, 3), attributes="min=0.0,max=6.0", opset=7)
@@ -155,6 +162,9 @@ def moving() -> Iterator[tuple[str, int]]:
         ((8,), (2,), (7,)),
         ((2, 3, 4, 5, 6), (1,), (3,), (2,)),
         ((4, 5), (4,), (0,), (1,), (-1,)),
+        ((8,), (7,), (-9,), (0,), (-1,)),
+        ((4, 5), (3, 0), (0, 4), (0, 1), (-2, 1)),
+        ((4, 5), (-1,), (-2147483648,), (1,), (-2,)),
     ):
         yield one("Slice", shape, *(ints(*each) for each in window))
     for shape, indices, axis in (
@@ -171,6 +181,25 @@ def moving() -> Iterator[tuple[str, int]]:
         ):
             yield one("Pad", shape, ints(*pads), attributes=f'mode="{mode}"')
     yield one("Pad", (4, 5), ints(1, 0, 2, 1), "value_float=3.0")
+    yield from (one("Pad", (4, 5), ints(*pads)) for pads in ((1, 0, -1, 0), (-1, 0, -1, -2)))
+    yield one("Pad", (4, 5), ints(1, 0, 2, 1), element="int32")
+    yield from (one("Pad", (4, 5), ints(*pads), "", ints(*axes), opset=18) for pads, axes in (((1, 0), (1,)),))
+    yield one("Pad", (2, 3, 4), ints(1, 0, 2, 1), "", ints(-1, 0), opset=18)
+    yield one("Pad", (4, 5), ints(1, 0, 2, 1), attributes='mode="wrap"', opset=19)
+    for shape, indices, axis in (((4, 5), (2, 5), 0), ((2, 3, 4), (2, 3, 2), -1), ((7,), (3,), 0)):
+        yield one("GatherElements", shape, indices, attributes=f"axis={axis}", elements=("float", "int64"))
+        types = "float", "int64", "float"
+        yield one("ScatterElements", shape, indices, indices, attributes=f"axis={axis}", elements=types)
+    for shape, indices, batch in (
+        *(((4, 5), (3, 2), 0), ((2, 3, 4), (2, 1), 1), ((2, 3, 4), (5, 1), 0), ((2, 3), (4, 2, 1), 0)),
+        ((7,), (3, 1), 0),
+    ):
+        yield one("GatherND", shape, indices, attributes=f"batch_dims={batch}", elements=("float", "int64"))
+    for shape, indices, updates in (
+        *(((4, 5), (2, 1), (2, 5)), ((4, 5), (3, 2), (3,)), ((2, 3, 4), (2, 2, 2), (2, 2, 4)), ((7,), (3, 1), (3,))),
+        ((2, 3), (4, 5, 1), (4, 5, 3)),
+    ):
+        yield one("ScatterND", shape, indices, updates, elements=("float", "int64", "float"))
     yield one("Tile", (2, 3), ints(2, 3))
     yield from (one("DepthToSpace", (1, 4, 2, 3), attributes=f'blocksize=2,mode="{m}"') for m in ("DCR", "CRD"))
     for shape, scales in RESIZED:
@@ -237,6 +266,17 @@ def normalizations() -> Iterator[tuple[str, int]]:
             yield one(f"Reduce{name}", shape, attributes=f"axes=[{written}],keepdims={keepdims}")
         for name in REDUCTIONS:
             yield one(f"Reduce{name}", shape, ints(*axes), attributes=f"keepdims={keepdims}", opset=18)
+    for axes in ((2, 0), (-1, 1), (1, 0, 2)):
+        yield one("ReduceMax", (2, 3, 4), attributes=f"axes=[{','.join(map(str, axes))}]")
+        yield one("ReduceSum", (2, 3, 4), ints(*axes))
+    for op in ("ArgMax", "ArgMin"):
+        for shape, attributes in (
+            *(((2, 3, 4), "axis=1"), ((2, 3, 4), "axis=-1,keepdims=0"), ((5,), "")),
+            ((2, 3), "axis=1,select_last_index=1"),
+        ):
+            yield one(op, shape, attributes=attributes, out="int64")
+    yield from (one("CumSum", (2, 3, 4), ints(1), attributes=each) for each in ("", "exclusive=1", "reverse=1"))
+    yield one("CumSum", (5,), "value_int=-1", attributes="exclusive=1,reverse=1")
 
 
 def fused() -> Iterator[tuple[str, int]]:
@@ -280,6 +320,68 @@ def fused() -> Iterator[tuple[str, int]]:
     )
     for body in bodies:
         yield f"{square} {{ {body} }}", 17
+
+
+def transposed() -> Iterator[tuple[str, int]]:
+    """Nodes over which ONNX Runtime moves Transposes."""
+    t, back = "t = Transpose<perm=[0,2,1]>(x)", "y = Transpose<perm=[0,2,1]>(a)"
+    head = "(float[2,3,4] x, float[4,3] z, bool[2,3,4] c) => (float[] y)"
+    constants = "<float[3] v = {1,2,3}, float[4,1] w = {1,2,3,4}, float one = {1}, int64[1] i0 = {0}, "
+    constants += (
+        "int64[1] i1 = {1}, int64[1] i2 = {2}, int64[2] i12 = {1,2}, int64[3] r = {1,2,1}, int64[6] p = {0,1,0,0,0,2}, "
+    )
+    constants += "int64[3] s = {2,4,3}>"
+    between = [
+        *(f"a = {op}(t)" for op in ("Relu", "Gelu", "Elu", "HardSwish", "Softmax", "Softmax<axis=1>", "Identity")),
+        *(f"a = Add({read})" for read in ("t, z", "z, t", "t, v", "w, t", "t, one", "t, t")),
+        *("u = Transpose<perm=[0,2,1]>(c) a = Where(u, t, z)", "a = PRelu(t, v)", "b = Mul(t, v) a = Sub(b, v)"),
+        *("a = Slice(t, i1, i2, i1)", "a = Concat<axis=1>(t, t)", "a = Clip(t, one)"),
+        *("a = Pad(t, p)", "a = Tile(t, r)", "b = Neg(t) a = LpNormalization(b)", "a, b = Split<axis=1>(t)"),
+        *("b = Unsqueeze(t, i1) d = Neg(b) a = Squeeze(d, i1)", "a = ReduceMax<axes=[1]>(t)"),
+        *("a = ReduceSum(t, i12)", "b = Exp(t) a = Reshape(b, s)", "a = CastLike(t, one)"),
+    ]
+    ends = [
+        *(
+            "y = ReduceSum<keepdims=0>(t, i1)",
+            "y = ReduceL2<axes=[2,0],keepdims=0>(t)",
+            "y = ReduceMean<keepdims=0>(t)",
+        ),
+        *("b = ArgMax<axis=1>(t) y = Cast<to=1>(b)", "b = ArgMin<axis=2,keepdims=0>(t) y = Cast<to=1>(b)"),
+        *("b = ReduceMax<axes=[1]>(t) d = Squeeze(b, i1) y = Neg(d)", "b = Gather(t, i0) y = Squeeze(b, i0)"),
+        *("a = Relu(t) y = Transpose<perm=[2,0,1]>(a)", "y = Unsqueeze(t, i0)", "y = Relu(t)", "y = Add(t, z)"),
+        *("b = Transpose<perm=[1,2,0]>(x) d = Transpose<perm=[1,2,0]>(b) y = Neg(d)", "y = MatMul(x, t)"),
+        *("k = Unsqueeze(t, i0) b = GlobalMaxPool(k) y = Relu(b)", "b = Relu(t) d = Neg(t) y = Sub(b, d)"),
+        *("b = Transpose<perm=[2,1,0]>(t) d = Mul(b, w) e = Transpose<perm=[2,1,0]>(d) y = Div(e, v)",),
+    ]
+    for opset in (13, 17, 20, 21):
+        for body in (*(f"{t} {each} {back}" for each in between), *(f"{t} {each}" for each in ends)):
+            if opset < 20 or "axes=" not in body:
+                yield f"{head} {constants} {{ {body} }}", opset
+    head = "(float[1,3,4,5] x) => (float[] y)"
+    cuts = "<int64[4] s = {1,1,4,3}, int64[4] u = {1,4,1,3}>"
+    first, last = "n = Neg(x) t = Transpose<perm=[0,2,3,1]>(n)", "y = Transpose<perm=[0,3,1,2]>(a)"
+    for body in (
+        *("a = MaxPool<kernel_shape=[2,2]>(t)", "b = GlobalAveragePool(t) a = Relu(b)", "a = Exp(t)"),
+        *("b = ReduceMean<axes=[1,2]>(t) a = Mul(t, b)", "b = ReduceSum<keepdims=0>(t) a = Mul(t, b)"),
+        "g = Constant<value_floats=[1.0,2.0,3.0]>() b = LayerNormalization(t, g) a = Relu(b)",
+    ):
+        yield f"{head} {{ {first} {body} {last} }}", 17
+    yield f"(float[1,3,1,4] x) => (float[] y) {cuts} {{ t = Transpose<perm=[0,3,2,1]>(x) y = Reshape(t, s) }}", 17
+    yield f"(float[1,3,1,4] x) => (float[] y) {cuts} {{ t = Transpose<perm=[0,2,3,1]>(x) y = Reshape(t, u) }}", 17
+
+
+def without_flags(operator: Any) -> Any:
+    """The operator without OWNED_BY_DML, in one form for all numbers."""
+    if isinstance(operator, dict):
+        return {name: without_flags(value) for name, value in operator.items() if name != "Flags"}
+    if isinstance(operator, list):
+        return [without_flags(each) for each in operator]
+    return int(operator) if isinstance(operator, bool) else operator
+
+
+def as_json(desc: AnyOperatorDesc) -> Any:
+    """A descriptor in the form in which recorded ones are compared with derived ones."""
+    return without_flags(json.loads(any_operator_json.dumps(desc)))
 
 
 def model(graph: str, opset: int) -> Any:

@@ -20,8 +20,10 @@ from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import NodeOperators
 from tests import models
 from tests.onnxruntime import kernels
+from tests.onnxruntime.kernels import OTHERS, as_json, without_flags
 
 NEWEST = "1.24.4"
+RESHAPED = "(float[2,3] x) => (float[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }"
 UNASKED = "(float[2,3,4] x) => (float[2,3,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 
@@ -35,19 +37,6 @@ def derived(model, version=NEWEST):
     return [
         each for graph in sessions.of(find_runtime(version), SessionOptions()).graphs for each in operators_in(graph)
     ]
-
-
-def without_flags(operator):
-    """The operator without OWNED_BY_DML, in one form for all numbers."""
-    if isinstance(operator, dict):
-        return {name: without_flags(value) for name, value in operator.items() if name != "Flags"}
-    if isinstance(operator, list):
-        return [without_flags(each) for each in operator]
-    return int(operator) if isinstance(operator, bool) else operator
-
-
-def as_json(desc):
-    return without_flags(json.loads(any_operator_json.dumps(desc)))
 
 
 def test_a_row_of_the_operator_table_has_the_operator_that_was_submitted():
@@ -64,6 +53,7 @@ def test_a_row_of_the_operator_table_has_the_operator_that_was_submitted():
 
 @pytest.mark.parametrize("version", table()["versions"])
 def test_derived_operators_are_those_that_were_submitted(version):
+    """Splits, Joins and the Clip behind a Cast to BOOL are not derived here."""
     column = table()["versions"].index(version)
     right, left = 0, set()
     for graph, opset, answers, of_version in table()["rows"]:
@@ -74,20 +64,21 @@ def test_derived_operators_are_those_that_were_submitted(version):
             without_flags(json.loads(any_operator_json.dumps(any_operator_json.loads(json.dumps(each)))))
             for each in submitted
         ]
-        for found in derived(kernels.model(graph, opset), version):
-            if found.why:
-                left.add((graph.split(" y = ")[-1].split("(")[0].split("<")[0], found.why))
-            for desc in found.operators:
-                assert as_json(desc) in expected, (graph, opset)
-                right += 1
-    assert right > 600
+        entries = derived(kernels.model(graph, opset), version)
+        found = [as_json(desc) for each in entries for desc in each.operators]
+        for desc in found:
+            assert desc in expected, (graph, opset)
+            right += 1
+        reasons = {(graph.split(" y = ")[-1].split("(")[0].split("<")[0], each.why) for each in entries if each.why}
+        left |= reasons
+        missing = [each for each in expected if each not in found and each["Type"] not in OTHERS]
+        assert reasons or not missing or "Cast<to=9>" in graph, (graph, opset)
+    assert right > 900
     assert len(left) < 12, left
 
 
 def test_what_is_not_derived_is_named():
-    found = derived(
-        models.text("(float[2,3] x, int64[2] i) => (float[2,3] y) { y = ScatterND(x, j, x) j = Cast<to=7>(i) }")
-    )
+    found = derived(models.text("(float[2,3] x, int64[2] i) => (float[2,3] y) { y = Trilu(x) }"))
     assert all(each.why for each in found if each.path == "y")
 
 
@@ -197,19 +188,61 @@ def test_a_tile_has_no_dimensions_that_stay_1(sizes, repeats, tiled, counts):
 
 
 @pytest.mark.parametrize(
-    ("body", "sizes", "is_derived"),
+    ("body", "sizes", "read"),
     [
-        ("ReduceMax<axes = [1], keepdims = 0>(t)", "2,3", False),
-        ("ReduceMax<axes = [1], keepdims = 1>(t)", "2,1,3", False),
-        ("Slice(t, a, b, a)", "2,1,3", False),
-        ("Unsqueeze(t, a)", "2,1,4,3", True),
-        ("Relu(t)", "2,4,3", True),
+        ("ReduceMax<axes = [1], keepdims = 0>(t)", "2,3", (2, 3, 4)),
+        ("ReduceMax<axes = [1], keepdims = 1>(t)", "2,1,3", (2, 3, 4)),
+        ("Slice(t, a, b, a)", "2,1,3", (2, 3, 4)),
+        ("Relu(t)", "2,4,3", (1, 2, 4, 3)),
     ],
 )
-def test_a_transpose_is_moved_over_what_leaves_fewer_dimensions(body, sizes, is_derived):
+def test_a_transpose_is_moved_over_what_leaves_fewer_dimensions(body, sizes, read):
     """It costs less behind it: dimensions of size 1 do not count. Observed with 1.18.0 and 1.24.4."""
     text = f"""(float[2,3,4] x) => (float[{sizes}] y) <int64[1] a = {{1}}, int64[1] b = {{2}}> {{
         n = Neg(x) t = Transpose<perm = [0, 2, 1]>(n) y = {body}
     }}"""
-    (found,) = (each for each in derived(models.text(text)) if each.path == "y")
-    assert (not found.why) is is_derived
+    (operator,) = (desc for each in derived(models.text(text)) if each.path == "y" for desc in each.operators)
+    assert operator.members["InputTensor"].sizes == read
+
+
+def test_which_transposes_are_moved_around_quantized_elements_is_not_known():
+    text = """(uint8[2,3,4] x) => (float[4,2,3] y) <float s = {1}> {
+        d = DequantizeLinear(x, s) t = Transpose<perm = [0, 2, 1]>(d) r = Relu(t) y = Transpose<perm = [1, 0, 2]>(r)
+    }"""
+    assert all(each.why for each in derived(models.text(text)) if each.path in ("r", "t", "y"))
+
+
+@pytest.mark.parametrize(("version", "moves"), [("1.22.0", ()), ("1.23.2", ("Gelu",)), ("1.30.0", ("Gelu", "Elu"))])
+@pytest.mark.parametrize("operator", ["Gelu", "Elu"])
+def test_only_some_versions_move_transposes_over_an_operator(operator, version, moves):
+    """Observed with these versions."""
+    text = f"""(float[2,3,4] x) => (float[2,3,4] y) {{
+        t = Transpose<perm = [0, 2, 1]>(x) u = {operator}(t) y = Transpose<perm = [0, 2, 1]>(u)
+    }}"""
+    found = [desc.operator.name for each in derived(models.text(text, 20), version) for desc in each.operators]
+    assert ("ELEMENT_WISE_IDENTITY" not in found) is (operator in moves)
+
+
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_transposes_beside_a_resize_on_the_cpu_may_be_moved(version):
+    """1.18.0 has no kernel of its version 18 on DirectML; the CPU's removes Transposes around it. Observed."""
+    text = """(float[1,3,4,5] x) => (float[1,3,8,10] y) <float[4] s = {1,2,2,1}> {
+        t = Transpose<perm = [0, 2, 3, 1]>(x) r = Resize(t, , s) y = Transpose<perm = [0, 3, 1, 2]>(r)
+    }"""
+    found = {each.path: not each.why for each in derived(models.text(text, 18), version)}
+    assert {found[path] for path in ("t", "y")} == {version == NEWEST}
+
+
+def test_a_copy_outside_fused_graphs_submits_nothing():
+    """Observed with 1.18.0, 1.24.4 and 1.30.0."""
+    sessions = OnnxSessions(models.text(RESHAPED), lambda *_: None)
+    (graph,) = sessions.of(find_runtime(NEWEST), SessionOptions(graph_fusion=False)).graphs
+    assert [(each.operators, each.why) for each in operators_in(graph)] == [((), "")]
+
+
+@pytest.mark.parametrize(("version", "operator"), [("1.18.0", "RESAMPLE2"), ("1.19.2", "RESAMPLE3")])
+def test_the_operator_of_a_resize(version, operator):
+    """Observed with these versions."""
+    text = "(float[1,3,4,5] x) => (float[1,3,8,10] y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) }"
+    ((found,),) = (each.operators for each in derived(models.text(text), version))
+    assert found.operator.name == operator

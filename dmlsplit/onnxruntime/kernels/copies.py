@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.models.graph import Value
 from dmlsplit.onnxruntime.facts import MIN_RANK
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError, padded
 from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
@@ -39,27 +41,32 @@ def expand(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     return [AnyOperatorDesc("ELEMENT_WISE_IDENTITY", members)]
 
 
-_PADDING: Final = {b"constant": "CONSTANT", b"reflect": "REFLECTION", b"edge": "EDGE"}
+_PADDING: Final = {b"constant": "CONSTANT", b"reflect": "REFLECTION", b"edge": "EDGE", b"wrap": "WRAP"}
+_PADDED: Final = frozenset({TensorDataType.FLOAT32, TensorDataType.FLOAT16, TensorDataType.INT32})
 
 
 def pad(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     own, data_type, mode = f.shape(f.value(0)), f.data_type(f.value(0)), f.number("mode", b"constant")
-    pads = f.ints("pads", ()) if f.opset < 11 else f.constants(1) or ()
-    if mode not in _PADDING or len(pads) != 2 * len(own) or min(pads) < 0 or f.value(3) is not None:
-        raise NotDescribedError("its mode, its axes or a negative padding is not derived")
-    if data_type not in (TensorDataType.FLOAT32, TensorDataType.FLOAT16):
+    given = f.ints("pads", ()) if f.opset < 11 else f.constants(1) or ()
+    asked = f.constants(3) if f.opset >= 18 else None
+    axes = tuple(range(len(own))) if asked is None else tuple([axis % len(own) for axis in asked])
+    if mode not in _PADDING or len(given) != 2 * len(axes) or len(set(axes)) < len(axes):
+        raise NotDescribedError("its mode or its axes are not derived")
+    if data_type not in _PADDED:
         raise NotDescribedError("the padding of this element type is not derived")
     value = f.number("value", 0.0) if f.opset < 11 else f.scalar(2)
-    missing = (0,) * max(MIN_RANK - len(own), 0)
+    rank = max(len(own), MIN_RANK)
+    pads = {axis + rank - len(own): (given[i], given[i + len(axes)]) for i, axis in enumerate(axes)}
+    start, end = zip(*[pads.get(i, (0, 0)) for i in range(rank)], strict=True)
     members = {
         "InputTensor": f.input(0),
         "OutputTensor": f.output,
         "PaddingMode": _PADDING[mode],
         "PaddingValueDataType": data_type,
-        "PaddingValue": value or 0.0,
-        "DimensionCount": len(own) + len(missing),
-        "StartPadding": (*missing, *pads[: len(own)]),
-        "EndPadding": (*missing, *pads[len(own) :]),
+        "PaddingValue": (int if data_type is TensorDataType.INT32 else float)(value or 0),
+        "DimensionCount": rank,
+        "StartPadding": [size % 2**32 for size in start],
+        "EndPadding": [size % 2**32 for size in end],
     }
     return [AnyOperatorDesc("PADDING1", members)]
 
@@ -99,11 +106,11 @@ def slice_(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
         axes = tuple(range(len(starts))) if given is None else given
     offsets, lengths, strides = [0] * rank, list(sizes), [1] * rank
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        taken = range(*slice(start, end, step).indices(sizes[axis])) if step > 0 else range(0)
-        if not taken:
-            raise NotDescribedError("a negative step, or an empty result, is not derived")
-        offsets[axis], strides[axis] = taken[0], step
-        lengths[axis] = min(max(end + sizes[axis] if end < 0 else end, 0), sizes[axis]) - taken[0]
+        first, last, _ = slice(start, end, step).indices(sizes[axis])
+        if not range(first, last, step):
+            raise NotDescribedError("an empty result is not derived")
+        offsets[axis], strides[axis] = (first if step > 0 else last + 1), step
+        lengths[axis] = abs(last - first)
     members = {
         "InputTensor": f.tensor(f.value(0), least=1),
         "OutputTensor": f.tensor(f.node.outputs[0], least=1),
@@ -128,3 +135,50 @@ def gather(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
         "IndexDimensions": len(indices),
     }
     return [AnyOperatorDesc("GATHER", members)]
+
+
+def gather_elements(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    members = {
+        "InputTensor": f.tensor(f.value(0), least=1),
+        "IndicesTensor": f.tensor(f.value(1), least=1),
+        "OutputTensor": f.tensor(f.node.outputs[0], least=1),
+        "Axis": f.number("axis", 0) % len(f.shape(f.value(0))),
+    }
+    return [AnyOperatorDesc("GATHER_ELEMENTS", members)]
+
+
+def gather_nd(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    values = {"InputTensor": f.value(0), "IndicesTensor": f.value(1), "OutputTensor": f.node.outputs[0]}
+    members = {**_of_one_rank(f, values), **_ranks(f), "BatchDimensionCount": f.number("batch_dims", 0)}
+    return [AnyOperatorDesc("GATHER_ND1", members)]
+
+
+def scatter_nd(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    values = dict(zip(("InputTensor", "IndicesTensor", "UpdatesTensor"), map(f.value, range(3)), strict=True))
+    members = {**_of_one_rank(f, {**values, "OutputTensor": f.node.outputs[0]}), **_ranks(f)}
+    return [AnyOperatorDesc("SCATTER_ND", members)]
+
+
+def _of_one_rank(f: KernelFacts, values: Mapping[str, Value | None]) -> Mapping[str, BufferTensorDesc]:
+    """Returns the descriptors of tensors with leading 1s up to the highest of their ranks."""
+    rank = max([len(f.shape(value)) for value in values.values()])
+    return {name: f.tensor(value, least=rank) for name, value in values.items()}
+
+
+def _ranks(f: KernelFacts) -> Mapping[str, int]:
+    """Returns the ranks that the node's first tensor and its indices have in the model."""
+    return {"InputDimensionCount": len(f.shape(f.value(0))), "IndicesDimensionCount": len(f.shape(f.value(1)))}
+
+
+def scatter_elements(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    rank = len(f.shape(f.value(0)))
+    if f.number("reduction", b"none") != b"none":
+        raise NotDescribedError("a reduction is not derived")
+    members = {
+        "InputTensor": f.input(0),
+        "IndicesTensor": f.input(1),
+        "UpdatesTensor": f.input(2),
+        "OutputTensor": f.output,
+        "Axis": f.number("axis", 0) % rank + max(MIN_RANK - rank, 0),
+    }
+    return [AnyOperatorDesc("SCATTER_ELEMENTS", members)]

@@ -8,7 +8,7 @@ from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.enums import TensorDataType
-from dmlsplit.onnxruntime.kernels.facts import ACTIVATIONS, KernelFacts, NotDescribedError
+from dmlsplit.onnxruntime.kernels.facts import ACTIVATIONS, KernelFacts, NotDescribedError, padded
 from dmlsplit.onnxruntime.operator_traits import FUSED_ADD
 
 ELEMENTWISE: Final = {
@@ -147,7 +147,7 @@ def clip(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def prelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    slope = f.broadcast(1, f.shape(f.value(0)))
+    slope = f.broadcast(1, padded(f.shape(f.value(0))))
     members = {"InputTensor": f.input(0), "SlopeTensor": slope, "OutputTensor": f.output}
     return [AnyOperatorDesc("ACTIVATION_PARAMETERIZED_RELU", members)]
 

@@ -130,7 +130,9 @@ def reduce(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     given = f.ints("axes", ()) or (f.constants(1) if len(f.node.inputs) > 1 else None) or ()
     if not given and f.number("noop_with_empty_axes", 0):
         raise NotDescribedError("a reduction of no axes is not derived")
-    axes = sorted({axis % len(own) for axis in given}) or list(range(len(own)))
+    axes = tuple([axis % len(own) for axis in given]) or tuple(range(len(own)))
+    if len(set(axes)) < len(axes):
+        raise NotDescribedError("a reduction of one axis twice is not derived")
     result = tuple([1 if i in axes else size for i, size in enumerate(own)])
     members = {
         "Function": REDUCE[f.node.op_type],
@@ -140,3 +142,33 @@ def reduce(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
         "Axes": axes,
     }
     return [AnyOperatorDesc("REDUCE", members)]
+
+
+ARGUMENTS: Final = {"ArgMax": "ARGMAX", "ArgMin": "ARGMIN"}
+
+
+def argument(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    own = f.shape(f.value(0))
+    axis = f.number("axis", 0) % len(own)
+    members = {
+        "InputTensor": f.tensor(f.value(0), least=1),
+        "OutputTensor": f.tensor(f.node.outputs[0], (*own[:axis], 1, *own[axis + 1 :]), least=1),
+        "AxisCount": 1,
+        "Axes": (axis,),
+        "AxisDirection": "DECREASING" if f.number("select_last_index", 0) else "INCREASING",
+    }
+    return [AnyOperatorDesc(ARGUMENTS[f.node.op_type], members)]
+
+
+def cumulative_sum(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    rank, axis = len(f.shape(f.value(0))), f.scalar(1)
+    if axis is None:
+        raise NotDescribedError("its axis is not known")
+    members = {
+        "InputTensor": f.input(0),
+        "OutputTensor": f.output,
+        "Axis": int(axis) % rank + max(MIN_RANK - rank, 0),
+        "AxisDirection": "DECREASING" if f.number("reverse", 0) else "INCREASING",
+        "HasExclusiveSum": bool(f.number("exclusive", 0)),
+    }
+    return [AnyOperatorDesc("CUMULATIVE_SUMMATION", members)]

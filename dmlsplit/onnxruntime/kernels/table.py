@@ -11,7 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dmlsplit.onnxruntime.kernels.copies import depth_to_space, expand, gather, moved, pad, slice_, tile, transpose
+from dmlsplit.onnxruntime.kernels.copies import (
+    depth_to_space,
+    expand,
+    gather,
+    gather_elements,
+    gather_nd,
+    moved,
+    pad,
+    scatter_elements,
+    scatter_nd,
+    slice_,
+    tile,
+    transpose,
+)
 from dmlsplit.onnxruntime.kernels.elementwise import (
     BINARY,
     ELEMENTWISE,
@@ -30,9 +43,12 @@ from dmlsplit.onnxruntime.kernels.elementwise import (
 from dmlsplit.onnxruntime.kernels.facts import ACTIVATIONS, Kernel
 from dmlsplit.onnxruntime.kernels.products import fused_matmul, fused_matmul_softmax, gemm, matmul, reshaped_gemm
 from dmlsplit.onnxruntime.kernels.reductions import (
+    ARGUMENTS,
     REDUCE,
     SOFTMAX,
+    argument,
     batch_normalization,
+    cumulative_sum,
     instance_normalization,
     layer_normalization,
     reduce,
@@ -60,6 +76,7 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     **dict.fromkeys(("MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool"), pool),
     **dict.fromkeys(SOFTMAX, softmax),
     **dict.fromkeys(REDUCE, reduce),
+    **dict.fromkeys(ARGUMENTS, argument),
     **dict.fromkeys((GELU, BIAS_GELU, FAST_GELU), gelu),
     QUICK_GELU: quick_gelu,
     SKIP_LAYER_NORMALIZATION: skip_layer_normalization,
@@ -88,5 +105,10 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "LRN": lrn,
     "Slice": slice_,
     "Gather": gather,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "CumSum": cumulative_sum,
 }
 """Keyed by ONNX operator; an operator without a row is not judged."""

@@ -108,7 +108,7 @@ def lrn(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     return [AnyOperatorDesc("LOCAL_RESPONSE_NORMALIZATION", members)]
 
 
-WITH_RESAMPLE3: Final = key_of("1.20.0")
+WITH_RESAMPLE3: Final = key_of("1.19.0")
 
 _HALF: Final = (0.5, -0.5)
 

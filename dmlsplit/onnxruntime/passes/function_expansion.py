@@ -5,6 +5,8 @@ Source: graph_partitioner.cc (InlineNodes) of ONNX Runtime, and the function bod
 
 from __future__ import annotations
 
+from onnx import helper
+
 from dmlsplit.models.graph import Graph
 
 
@@ -16,6 +18,7 @@ def function_expansion(graph: Graph) -> None:
             graph.read(node, node.inputs[:1])
         if node.op_type == "HardSwish" and graph.facts.on_dml(node.index):
             sigmoid = graph.insert(node, "HardSigmoid", node.inputs)
+            sigmoid.proto = helper.make_node("HardSigmoid", [], [], alpha=1 / 6, beta=0.5)
             graph.read(node, [*node.inputs, *sigmoid.outputs])
             node.op_type = "Mul"
             graph.renumber(node)
