@@ -31,19 +31,25 @@ from dmlsplit.models.scope import opset_of
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
 """The seconds between two checks whether a request is late."""
-_INERT: Final = ("ai.onnx.preview.training", "Gradient")
+INERT: Final = ("ai.onnx.preview.training", "Gradient")
 """The domain and name of an operator for which onnx infers nothing, whatever its inputs and outputs are."""
 _FAULT: Final = r"\(op_type:([^,()]*)(?:, node name: ([\s\S]{0,4096}?))?\): \[(?:Type|Shape)InferenceError\] (.*)"
 """The form of onnx's text about one node. A name may have lines; the bound keeps the search linear."""
 _FAULTS_INSIDE: Final = "Inference error(s): "
 """What begins the texts about nodes, after that about the node whose graph holds them."""
+DIFFERENT: Final = "existing shape differ"
+"""What is in onnx's texts about declared shapes that contradict the inferred ones."""
 _NO_FAULTS: Final = (
-    "existing shape differ",  # ONNX Runtime warns, and keeps what the file declares
+    DIFFERENT,  # ONNX Runtime warns, and keeps what both have
     "is null",  # onnx lacks the type because it does not know the operator that makes the tensor
     "was null",
     "not a tensor",
     "external tensors",  # read from another file, or left out for their size
     "spatial dimensions in the weight tensor",  # of a Conv: only the newest versions look
+    "tensor spatial rank does not match input tensor",  # of a ConvTranspose: only the newest versions look
+    "group for ConvTranspose",  # no version looks
+    "group must be > 0 for ConvTranspose",
+    "output_shape has incorrect size",  # of a ConvTranspose: only the newest versions look
     "One and only one of the attributes",  # of a Constant, which ONNX Runtime makes an initializer before
 )
 """What is in onnx's texts about nodes that ONNX Runtime may take."""
@@ -225,11 +231,11 @@ def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[on
         for node in nodes:
             if functions.key_of(node) is None:
                 if not is_known(node.op_type, node.domain) and (domain_of(node), node.op_type) not in called:
-                    node.domain, node.op_type = _INERT
+                    node.domain, node.op_type = INERT
                 elif node.op_type == "Split" and node.attribute:
                     numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
                     if any(number < len(node.output) for number in numbers):
-                        node.domain, node.op_type = _INERT
+                        node.domain, node.op_type = INERT
             domains[node.domain] = None
         everywhere |= domains
         imported = {*DEFAULT_DOMAINS, *(entry.domain for entry in importing.opset_import)}

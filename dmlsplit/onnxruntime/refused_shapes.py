@@ -74,6 +74,17 @@ def _convolved(shapes: Sequence[Shape], groups: int) -> str:
     return ""
 
 
+def _convolved_backwards(shapes: Sequence[Shape], groups: int) -> str:
+    channels, inputs = [
+        shape[place] if place < len(shape) else None for place, shape in zip((1, 0), shapes, strict=False)
+    ]
+    if _differ(channels, inputs):
+        return f"the weights take {inputs} channels, not {channels}"
+    if isinstance(channels, int) and groups > 0 and channels % groups:
+        return f"{channels} channels are not divisible by {groups} groups"
+    return ""
+
+
 def _differ(first: object, second: object) -> bool:
     return isinstance(first, int) and isinstance(second, int) and first != second
 
@@ -84,6 +95,7 @@ def _text(shape: Shape) -> str:
 
 _ROWS: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
     "Conv": ("group", 1, 2, _convolved),
+    "ConvTranspose": ("group", 1, 2, _convolved_backwards),
     "GatherElements": ("axis", 0, 2, _gathered),
     **dict.fromkeys(("Scatter", "ScatterElements"), ("axis", 0, 3, _scattered)),
     "ScatterND": ("", 0, 3, _scattered_slices),

@@ -15,13 +15,13 @@ from onnx import helper, numpy_helper
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, has_graphs, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
 from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import Functions
-from dmlsplit.models.inference import Fault, Inference, InferenceError, fault_of, make_harmless
+from dmlsplit.models.inference import DIFFERENT, INERT, Fault, Inference, InferenceError, fault_of, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Origin, Scope, inside
@@ -156,6 +156,8 @@ class SessionModel:
             with suppress(InferenceError):
                 strict = i == 0 and not partly
                 found = self.inference.inferred(wanted, data_propagation=propagated, strict=strict)
+                if DIFFERENT in found.faults and self._lose_contradicted(wanted, propagated):
+                    found = self.inference.inferred(wanted, data_propagation=propagated, strict=strict)
                 graph = found.model.graph
                 if strict:
                     self.fault = fault_of(found.faults)
@@ -200,6 +202,60 @@ class SessionModel:
             else:
                 node.op_type, node.input[:] = "Cast", [unknown]
                 node.attribute.append(helper.make_attribute("to", kind))
+
+    def _lose_contradicted(self, model: onnx.ModelProto, propagated: bool) -> bool:
+        """Changes `model` in place where declared shapes contradict inferred ones, and returns True if any do: the
+        sizes that differ are not known, or no shape if the ranks do. Their nodes become ones that infer nothing; those
+        with graphs inside stay. Source: MergeShapeInfo of ONNX Runtime's graph.cc; observed with 1.18.0, 1.24.4 and
+        1.30.0."""
+        bare = deepcopy(model)
+        for graph in all_graphs(bare.graph):
+            written = {name for node in graph.node for name in node.output}
+            for value in (*graph.value_info, *graph.output):
+                if value.name in written:
+                    value.type.tensor_type.ClearField("shape")
+        inferred = self.inference.infer_shapes(bare, data_propagation=propagated)
+        is_changed = False
+        for graph, twin in zip(all_graphs(model.graph), all_graphs(inferred.graph), strict=True):
+            declared = {value.name: value for value in (*graph.value_info, *graph.output)}
+            types = {value.name: value.type for value in (*twin.value_info, *twin.output)}
+            for node in graph.node:
+                both = [name for name in node.output if name in declared and name in types]
+                lost = [name for name in both if _contradicts(declared[name].type, types[name])]
+                if not lost or has_graphs(node):
+                    continue
+                for name in types.keys() & set(node.output):
+                    value = declared[name] if name in declared else graph.value_info.add(name=name)
+                    value.type.CopyFrom(_in_both(value.type, types[name]) if name in lost else types[name])
+                node.domain, node.op_type = INERT
+                self.lost.update(lost)
+                is_changed = True
+        if is_changed and all(entry.domain != INERT[0] for entry in model.opset_import):
+            model.opset_import.add(domain=INERT[0], version=1)
+        return is_changed
+
+
+def _contradicts(declared: onnx.TypeProto, inferred: onnx.TypeProto) -> bool:
+    """True if two types of tensors have shapes of another rank, or sizes that differ."""
+    own, other = [each.tensor_type.shape.dim for each in (declared, inferred)]
+    if not (declared.tensor_type.HasField("shape") and inferred.tensor_type.HasField("shape")):
+        return False
+    pairs = [(a, b) for a, b in zip(own, other, strict=False) if a.HasField("dim_value") and b.HasField("dim_value")]
+    return len(own) != len(other) or any(a.dim_value != b.dim_value for a, b in pairs)
+
+
+def _in_both(declared: onnx.TypeProto, inferred: onnx.TypeProto) -> onnx.TypeProto:
+    """Returns the type of a tensor with the sizes that both types have."""
+    made = onnx.TypeProto()
+    made.CopyFrom(inferred)
+    own, other = [each.tensor_type.shape.dim for each in (declared, made)]
+    if len(own) != len(other):
+        made.tensor_type.ClearField("shape")
+        return made
+    for a, b in zip(own, other, strict=True):
+        if a != b:
+            b.Clear()
+    return made
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,5 @@
-"""dmlsplit.onnxruntime.refused_shapes. Each model was asked of 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
+"""dmlsplit.onnxruntime.refused_shapes. Each model was asked of 1.18.0, 1.20.1, 1.24.4 and 1.30.0; the last version also
+refuses a ConvTranspose whose weights have another rank."""
 
 from __future__ import annotations
 
@@ -36,6 +37,11 @@ from tests.onnxruntime.placements import placed_model
         ("Conv<group = 2>", "1,4,8,8 3,2,2,2", False),
         ("Conv<group = 2>", "1,4,8,8 4,4,2,2", False),
         ("Conv<group = 0>", "1,4,8,8 4,4,2,2", False),
+        ("ConvTranspose<group = 2>", "1,4,8,8 4,6,3,3", True),
+        ("ConvTranspose<group = 0>", "1,4,8,8 4,6,3,3", True),
+        ("ConvTranspose<group = 3>", "1,4,8,8 4,6,3,3", False),
+        ("ConvTranspose", "1,4,8,8 5,6,3,3", False),
+        ("ConvTranspose", "1,4,8 4,6,3,3", True),
     ],
 )
 @pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
