@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import partial
 
 import pytest
 
+import dmlsplit as dml
+import dmlsplit.onnx
 from dmlsplit.system.errors import InputError
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import input_size, open_input
 from tests.cli.conftest import GOOD, command, environment
 
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -24,6 +27,21 @@ def test_a_regular_file(tmp_path):
         open_input(tmp_path / "b")
     with pytest.raises(IsADirectoryError):
         open_input(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a\0", "\0.onnx", "\ud800.json", "\ud800.xml"])
+def test_what_cannot_be_the_name_of_a_file(name):
+    with pytest.raises(InputError, match="no file can have this name"):
+        open_input(name)
+    with pytest.raises(InputError, match="no file can have this name"):
+        input_size(name)
+    (report,) = dml.check_files([name])
+    assert [diagnostic.message for diagnostic in report.diagnostics] == ["no file can have this name"]
+    if name.endswith(".onnx"):
+        pytest.importorskip("onnx")
+        for call in (dmlsplit.onnx.read, partial(dmlsplit.onnx.legalize, onnxruntime="1.24.4")):
+            with pytest.raises(InputError, match="no file can have this name"):
+                call(name)
 
 
 @posix

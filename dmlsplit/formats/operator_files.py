@@ -22,7 +22,7 @@ from dmlsplit.formats.json import OtherOperatorError, located, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, is_lines, read_bounded, read_line, shown
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError, fault_of
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import NOT_REGULAR, open_input
 from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def read_operators(
         with open_input(path) as stream:
             yield from _read_stream(stream, file, kind or _kind_of(file))
     except InputError as error:
-        yield failed(file, 0, InputError(f"{error}; - reads standard input"))
+        hint = "; - reads standard input" if error.message == NOT_REGULAR else ""
+        yield failed(file, 0, InputError(f"{error}{hint}"))
     except OSError as error:
         yield failed(file, 0, fault_of(error))
 

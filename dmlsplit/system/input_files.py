@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 from dmlsplit.system.errors import InputError
 
 NOT_REGULAR: Final = "it is not a regular file"
+NO_NAME: Final = "no file can have this name"
 _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
@@ -25,9 +26,9 @@ class _Input(io.BufferedReader):
 
 
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
-    """Returns a regular file opened for reading bytes. Raises InputError for anything else, without opening it; OSError
-    if the file cannot be opened."""
-    _check(os.stat(path), path)
+    """Returns a regular file opened for reading bytes. Raises InputError for anything else, without opening it, and for
+    a path that no file can have; OSError if the file cannot be opened."""
+    _check(_status(path), path)
     stream = _Input(io.FileIO(path, opener=_opener))
     try:
         _check(os.fstat(stream.fileno()), path)  # the file may have been replaced since the check
@@ -47,9 +48,16 @@ def refuse_single_path(paths: object, name: str) -> None:
 def input_size(path: str | os.PathLike[str]) -> int:
     """Returns the size of a regular file in bytes. Raises InputError for anything else, OSError if it does not
     exist."""
-    status = os.stat(path)
+    status = _status(path)
     _check(status, path)
     return status.st_size
+
+
+def _status(path: str | os.PathLike[str]) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except ValueError:  # a NUL, or a lone surrogate that stands for no byte
+        raise InputError(NO_NAME) from None
 
 
 def _opener(path: str, flags: int) -> int:
