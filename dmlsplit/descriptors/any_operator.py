@@ -365,7 +365,8 @@ def _name(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """Returns a value as short text for messages."""
+    """Returns a value as short text for messages: null, a boolean, a number or a string as it is, anything else as the
+    name of its type."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     if isinstance(value, str):

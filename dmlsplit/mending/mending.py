@@ -154,8 +154,8 @@ def _add(found: Step, step: Step) -> None:
 
 
 def _unknown(found: Step) -> Iterator[Refusal]:
-    """Yields, with the reason, each node of the result that the target may refuse; first the target itself (path "") if
-    its behaviour was never recorded."""
+    """Yields, with the reason, each node of the result that the target may refuse, unless `found.unknown` names it;
+    first the target itself (path "") if its behaviour was never recorded."""
     runtime, in_session = session_of(found.judged.target)
     if in_session and not runtime.observed:
         yield Refusal(

@@ -347,8 +347,8 @@ def _reads_cast(graph: SessionGraph, node: Node) -> bool:
 
 
 def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) -> Iterator[Failure]:
-    """Yields the failures of session creation, certain or possible, caused by a node other than Split and Concat. A
-    node that optimization removes after placement gets no kernel."""
+    """Yields the failures of session creation, certain or possible, caused by a node other than Split and Concat.
+    `place` is that of its graph; `is_left`: optimization after placement keeps the node, which else gets no kernel."""
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     operator = graph.operator(node.index) if cell is None else None
     if operator is not None and operator.refuses(graph.types_of(node.index)):

@@ -347,7 +347,7 @@ def _spans(affected: tuple[bool, ...]) -> Sequence[Affected]:
         if is_affected:
             span = [directml for directml, _ in versions]
             of = [runtime for runtime in runtimes() if runtime.directml in span]
-            assumed = [runtime.version for runtime in of if not runtime.observed]
+            assumed = [runtime.version for runtime in of if runtime.like or not runtime.observed]
             found.append(Affected(span, [runtime.version for runtime in of], assumed))
     return tuple(found)
 

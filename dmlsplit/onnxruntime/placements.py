@@ -148,7 +148,8 @@ class _Copies(NamedTuple):
 
 
 def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
-    """Returns the copies in all graphs; None if it is not known where a tensor is computed or read."""
+    """Returns the copies in all graphs; None if it is not known where a tensor is computed or read, or if Transposes
+    may be moved elsewhere."""
     to_cpu = from_cpu = for_dml = 0
     if any(map(_may_transpose_elsewhere, graphs)):
         return None
@@ -209,9 +210,10 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
 
 
 def _read(graph: SessionGraph, node: Node, place: int, value: Value) -> Hashable:
-    """Returns a key that identifies the tensor that a node reads at a position of its inputs: each input that reads a
-    DequantizeLinear has a copy of its own (source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime); for a tensor of
-    an outer graph, the key is the tensor that replaces it there."""
+    """Returns a key that identifies the tensor that a node reads at a position of its inputs: a Value; (value, node,
+    place) for the output of a DequantizeLinear, of which each reader has a copy of its own (source:
+    ensure_unique_dq_for_node_unit.cc of ONNX Runtime); for a tensor of an outer graph, the name, a str, of the tensor
+    that replaces it there."""
     before = value.producer
     if before is not None:
         return (value, node, place) if before.op_type == UNMERGED else value

@@ -132,7 +132,7 @@ class VersionFacts:
 
     @property
     def merges_reshapes(self) -> bool:
-        """True if Reshapes in a row become one."""
+        """True if Reshapes in a row become one, which happens only where fuses_reshapes is true."""
         return self.fuses_reshapes and self.runtime.traits.merges_reshapes
 
     @property

@@ -140,7 +140,8 @@ def _of_diagnostic(found: Diagnostic, node: str = "") -> Finding:
 
 
 def _of_session(model: onnx.ModelProto, placed: SessionAnswer, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the failure of a session, unless an error that has a rule explains it."""
+    """Yields the failure of a session that is certainly not created, unless an error in `found` explains it that is
+    more than a consequence of the failure (_CONSEQUENCES)."""
     failure = placed.failure
     if placed.created is not False or failure is None:
         return

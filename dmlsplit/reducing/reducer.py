@@ -225,8 +225,8 @@ class Reducer:
             place += not taken
 
     def _hide_outputs(self) -> None:
-        """Removes outputs of the model that its nodes read, or whose node computes another one that is needed, as far
-        as it is still wrong."""
+        """Removes, one by one, outputs of the model that its nodes read, or whose node computes another tensor that is
+        needed, while the model is still wrong; one output remains."""
         for name in [value.name for value in self.model.graph.output]:
             graph = self.model.graph
             needed = {each for node in graph.node for each in reads(node)} | {

@@ -239,7 +239,8 @@ def _numbers(pointer: Any, count: int) -> tuple[int, ...]:
 
 def _of_interface(value: Any) -> _Exported:
     """Returns the description in `__array_interface__`; its data may be an address or a buffer; if it is missing, the
-    value itself is the buffer. Raises BufferError for one that cannot be viewed."""
+    value itself is the buffer. Raises BufferError for one that cannot be viewed, and any other exception for one that
+    is malformed; the caller translates all of them."""
     interface = value.__array_interface__
     if not isinstance(interface, dict):
         raise BufferError(f"its __array_interface__ is {type(interface).__name__}, not a dict")

@@ -1,6 +1,7 @@
 """Asks versions of ONNX Runtime where they place each operator, by models of one node, and writes the table of them.
 
     python -m tests.onnxruntime.record_operators ask 1.24.4 ANSWERS.jsonl     a line a node; goes on where it was ended
+    python -m tests.onnxruntime.record_operators ask 1.24.4 ANSWERS.jsonl Conv Pad      only nodes of these operators
     python -m tests.onnxruntime.record_operators write ANSWERS.jsonl ...      adds them to the package's table
 
 Nodes are asked many at a time, as parts of one model that do not touch; where such a model is refused, the one that is
@@ -196,12 +197,13 @@ def group_of(model: onnx.ModelProto) -> tuple[object, ...]:
     return (model.ir_version, *opsets, holds_graphs or old)
 
 
-def ask(version: str, path: Path) -> None:
-    """Adds the answers that are not in a file yet."""
+def ask(version: str, path: Path, operators: Sequence[str] = ()) -> None:
+    """Adds the answers that are not in a file yet; about nodes of some operators, or of all."""
     runtime = find_runtime(version)
     done = {Key.of_json(row).text for row in read(path) if row["ort"] == version} if path.exists() else set()
     groups: dict[tuple[object, ...], list[list[Asked]]] = {}
-    wanted = [key for key in keys(runtime.newest_opset) if key.text not in done]
+    asked = [key for key in keys(runtime.newest_opset) if not operators or key.op in operators]
+    wanted = [key for key in asked if key.text not in done]
     print(f"{len(wanted)} to ask, {len(done)} known", flush=True)
     with OnnxRuntime(added(find_version(version))) as asked_runtime, path.open("a", encoding="utf-8") as file:
         recorder = Recorder(asked_runtime, version)
@@ -248,8 +250,8 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one of the commands above."""
-    if len(arguments) == 3 and arguments[0] == "ask":
-        ask(arguments[1], Path(arguments[2]))
+    if len(arguments) > 2 and arguments[0] == "ask":
+        ask(arguments[1], Path(arguments[2]), arguments[3:])
         return 0
     if len(arguments) > 1 and arguments[0] == "write":
         from tests.onnxruntime.operator_table import written

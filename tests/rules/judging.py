@@ -90,6 +90,7 @@ def check(rule, case):
     code = dml.HResult.E_INVALIDARG if refused else dml.HResult.S_OK
     assert report.hresult == (None if rule.endswith("/crash") else code)
     twin = dml.validate(case.legal, **case.judge)
+    assert ids(twin) == set(), "on the legal side"
     assert (twin.ok, twin.diagnostics, twin.hresult) == (True, (), dml.HResult.S_OK)
 
 

@@ -76,9 +76,11 @@ def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: st
     return Pass(level, change, frozenset(needs.split()), frozenset(asks.split()))
 
 
+_NOOPS: Final = "removes_dropouts removes_casts removes_clips"
+
 BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
-    _pass(1, remove_first_noops, asks="removes_dropouts removes_casts removes_clips"),
+    _pass(1, remove_first_noops, asks=_NOOPS),
     _pass(1, not_where_fusion, "Where", "fuses_wheres"),
     _pass(1, shape_input_merge, "Shape", "merges_shapes"),
     _pass(0, constant_nodes, "Constant"),
@@ -86,7 +88,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, first_subexpression_elimination, asks="compares_all_numbers"),
     _pass(1, constant_folding),
     _pass(1, identities_of_branches, "Identity"),
-    _pass(1, noops_of_branches, asks="removes_dropouts removes_casts removes_clips"),
+    _pass(1, noops_of_branches, asks=_NOOPS),
     _pass(1, later_not_where_fusion, "Where", "fuses_wheres"),
     _pass(1, shapes_of_branches, "Shape", "merges_shapes"),
     _pass(1, folding_behind_branches),
@@ -99,7 +101,7 @@ BEFORE_PLACEMENT: Final = (
 """The passes that run before nodes are placed and determine their sizes, in order."""
 PASSES: Final = (
     _pass(0, ensure_unique_dq_for_node_unit, "DequantizeLinear"),
-    _pass(1, remove_noops, asks="removes_dropouts removes_casts removes_clips"),
+    _pass(1, remove_noops, asks=_NOOPS),
     _pass(1, div_mul_fusion, "Div"),
     _pass(1, gemm_sum_fusion, "Gemm"),
     _pass(1, matmul_add_fusion, "MatMul", "reshapes_products keeps_attentions"),
