@@ -406,6 +406,8 @@ def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
     is_known = graph.is_constant if graph.runtime.traits.outer_lengths_are_known else graph.is_initializer
     if not all(map(is_known, on_cpu)):
         return False
+    if not graph.model.contradicted.isdisjoint(proto.output):
+        return None  # some kernels are, some are not
     if not open_sizes:
         return True
     return None if graph.model.is_unfinished or not any(map(graph.is_open, open_sizes)) else False

@@ -97,7 +97,8 @@ _VALUES: Final[Mapping[str, Sequence[_Words | _Numbers]]] = {
     "NonMaxSuppression": (_flag("center_point_box", _On.CPU),),
     "Pad": (_words("mode", "constant reflect edge wrap"),),
     **dict.fromkeys(
-        ("RandomNormalLike", "RandomUniformLike"), (_Numbers("dtype", lambda number: number != 0, "a type"),)
+        ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        (_Numbers("dtype", lambda number: number != 0, "a type"),),
     ),
     **dict.fromkeys(("Resize", "Upsample"), _RESIZED),
     "RoiAlign": (
@@ -154,7 +155,8 @@ def _in_32_bits(number: int) -> int:
 
 
 def _beyond_rank(graph: SessionGraph, node: Node) -> str:
-    shape = graph.shape(node.proto.input[0]) if node.proto.input else None
+    first = node.proto.input[0] if node.proto.input else ""
+    shape = graph.shape(first) if first else None
     if shape is None:
         return ""
     for name in ("axis", "axes"):
@@ -179,7 +181,7 @@ def _outside_of_no_cubic(node: Node) -> str:
 def _other_hidden_size(graph: SessionGraph, node: Node) -> str:
     """A recurrent network's hidden size is that of its recurrence weights."""
     given = attribute(node, "hidden_size") if node.op_type in _WITH_HIDDEN else None
-    weights = graph.shape(node.proto.input[2]) if given is not None and len(node.proto.input) > 2 else None
+    weights = graph.shape(node.proto.input[2]) if given is not None and any(node.proto.input[2:3]) else None
     if given is None or not weights or not isinstance(weights[-1], int):
         return ""
     read = _in_32_bits(given.i)

@@ -23,12 +23,12 @@ def refused_shapes(graph: SessionGraph, node: Node) -> str:
     if row is None:
         return ""
     name, default, least, check = row
-    shapes = [graph.shape(each) for each in node.proto.input]
+    shapes = [graph.shape(each) if each else None for each in node.proto.input[:least]]
     known = [shape for shape in shapes if shape is not None]
     given = attribute(node, name)
     if any(0 in shape for shape in known):  # nothing is submitted
         return ""
-    return check(known, default if given is None else given.i) if least <= len(known) == len(shapes) else ""
+    return check(known, default if given is None else given.i) if len(known) == least else ""
 
 
 def _gathered(shapes: Sequence[Shape], axis: int) -> str:

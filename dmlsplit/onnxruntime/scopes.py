@@ -94,6 +94,8 @@ class SessionModel:
         self.once = Once()
         self.lost: set[str] = set()
         """The tensors whose sizes are not inferred before the model runs."""
+        self.contradicted: set[str] = set()
+        """Those of `lost` that the model declares with other sizes than their nodes compute."""
         self._uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.is_unfinished = False
@@ -212,11 +214,12 @@ class SessionModel:
         for graph in all_graphs(bare.graph):
             written = {name for node in graph.node for name in node.output}
             for value in (*graph.value_info, *graph.output):
-                if value.name in written:
+                if value.name in written and value.type.HasField("tensor_type"):
                     value.type.tensor_type.ClearField("shape")
         inferred = self.inference.infer_shapes(bare, data_propagation=propagated)
+        graphs, twins = list(all_graphs(model.graph)), list(all_graphs(inferred.graph))
         is_changed = False
-        for graph, twin in zip(all_graphs(model.graph), all_graphs(inferred.graph), strict=True):
+        for graph, twin in zip(graphs, twins, strict=True) if len(graphs) == len(twins) else ():
             declared = {value.name: value for value in (*graph.value_info, *graph.output)}
             types = {value.name: value.type for value in (*twin.value_info, *twin.output)}
             for node in graph.node:
@@ -229,6 +232,7 @@ class SessionModel:
                     value.type.CopyFrom(_in_both(value.type, types[name]) if name in lost else types[name])
                 node.domain, node.op_type = INERT
                 self.lost.update(lost)
+                self.contradicted.update(lost)
                 is_changed = True
         if is_changed and all(entry.domain != INERT[0] for entry in model.opset_import):
             model.opset_import.add(domain=INERT[0], version=1)

@@ -61,6 +61,7 @@ def test_a_word_that_a_kernel_does_not_know_fails_the_session(body, message):
         ("LpPool<kernel_shape = [2, 2], p = 0>(x)", 17, False),
         ("GlobalLpPool<p = -1>(x)", 17, True),
         ("RandomNormalLike<dtype = 0>(x)", 17, False),
+        ("RandomUniform<dtype = 0, shape = [2]>()", 17, False),
         ("ReduceMax<axes = [-4]>(x)", 17, True),
         ("ReduceMax<axes = [-5]>(x)", 17, False),
         ("ReduceMax<axes = [4]>(i)", 17, False),

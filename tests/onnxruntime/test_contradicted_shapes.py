@@ -52,3 +52,10 @@ def test_a_contradiction_in_a_branch():
     inner = made.graph.node[0].attribute[0].g
     inner.value_info.append(onnx.helper.make_tensor_value_info("a1", onnx.TensorProto.FLOAT, [2, 3, 1]))
     assert placed_model(made).created is True
+
+
+def test_whether_the_kernel_of_a_contradicted_tensor_is_made_with_the_session_is_not_known():
+    """Observed: that of a Pad is not, that of a ReduceSumSquare is."""
+    text = '(float[2,3] x) => (%s y) <int64[4] p = {0,1,0,1}> { y = Pad<mode = "xyz">(x, p) }'
+    assert placed(text % "float[2,5]").created is False
+    assert placed(text % "float[2,5,1]").created is None
