@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dmlsplit
@@ -18,6 +19,7 @@ import against  # noqa: E402
 from suite import builds, lockstep  # noqa: E402
 from suite.cases import CASES  # noqa: E402
 from suite.comparison import Turns, Verdict, judge, quantile  # noqa: E402
+from suite.layouts import LEAST_MAPPED, allocate  # noqa: E402
 from suite.lockstep import AGAIN, A, B, Lockstep, Refused, Setting, calls_of_a_turn, of_copy  # noqa: E402
 
 IN_GIT = (FOLDER.parent / ".git").exists()
@@ -210,6 +212,16 @@ class TestTrees:
     def test_build_that_is_there_is_used(self, tmp_path):
         (tmp_path / "0123").mkdir()
         assert builds.installed("0123", tmp_path) == tmp_path / "0123"
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux says which addresses are the heap")
+def test_large_buffers_are_mapped_whatever_was_freed():
+    np.empty(31 << 20, np.uint8)  # from here on, the C library would take blocks of less from its heap
+    heap = next(line.split()[0] for line in Path("/proc/self/maps").read_text().splitlines() if "[heap]" in line)
+    begin, end = (int(address, 16) for address in heap.split("-"))
+    buffers = [allocate(size) for size in (LEAST_MAPPED, 1 << 20, 8 << 20)]
+    assert not any(begin <= buffer.ctypes.data < end + (64 << 20) for buffer in buffers)
+    assert all(buffer.flags.writeable and buffer.ctypes.data % 64 == 0 for buffer in buffers)
 
 
 def test_detection_is_held_to_a_variable():

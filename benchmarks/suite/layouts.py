@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,9 +38,27 @@ class Layout:
 PACKED: Final = Layout()
 
 
+LEAST_MAPPED: Final = 128 << 10
+LEAST_HUGE: Final = 4 << 20
+
+
+def own_pages(size: int) -> np.ndarray:
+    """Bytes of a new mapping, in huge pages where numpy would ask for them."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size >= LEAST_HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)
+
+
 def allocate(size: int, offset: int = 0) -> np.ndarray:
-    """Bytes that begin `offset` past a cache line; numpy asks for huge pages from 4 MB on."""
-    raw = np.empty(size + 2 * LINE + offset, np.uint8)
+    """Bytes that begin `offset` past a cache line.
+
+    Large ones are pages of their own: the C library would take them from its heap or map them, depending on the largest
+    block that was freed before, so processes that run different packages would get memory of different kinds.
+    """
+    needed = size + 2 * LINE + offset
+    is_mapped = needed >= LEAST_MAPPED and hasattr(mmap, "MAP_ANONYMOUS")
+    raw = own_pages(needed) if is_mapped else np.empty(needed, np.uint8)
     start = -raw.ctypes.data % LINE + offset
     return raw[start : start + size]
 
