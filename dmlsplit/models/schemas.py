@@ -10,11 +10,11 @@ _NEWEST: Final = 2**31 - 1
 """The largest opset for a schema lookup: it is an int of C."""
 
 
-def schema_of(operator: str, opset: int) -> Any:
-    """Returns the onnx.defs.OpSchema of an operator of the default domain at an opset; None if it does not exist
-    there."""
+def schema_of(operator: str, opset: int, domain: str = "") -> Any:
+    """Returns the onnx.defs.OpSchema of an operator, by default one of the default domain, at an opset; None if it does
+    not exist there."""
     try:
-        return defs.get_schema(operator, min(opset, _NEWEST), "")
+        return defs.get_schema(operator, min(opset, _NEWEST), domain)
     except (defs.SchemaError, TypeError):  # TypeError: a negative opset beyond an int of C
         return None
 

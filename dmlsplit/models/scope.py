@@ -38,6 +38,10 @@ MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
 MAX_PATH: Final = Limit.ONNX_PATH.most
 
 
+LEARNING: Final = "ai.onnx.ml"
+"""The domain of ONNX's operators of machine learning."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Origin:
     """The model, or the function, that a graph belongs to."""
@@ -53,6 +57,8 @@ class Origin:
     """True if the known part of a partly known shape counts."""
     types: dict[bytes, tuple[str | None, Shape | None]] = field(default_factory=dict, repr=False, compare=False)
     """Decoded types by their bytes: many tensors share few types."""
+    learning: int = 0
+    """The opset of ai.onnx.ml; 0 if it is not imported, or in several versions."""
 
     @classmethod
     def of(
@@ -63,7 +69,8 @@ class Origin:
         budget: Budget,
         partly: bool = True,
     ) -> Origin:
-        return cls(opset_of(model), functions, model.graph, read_external, budget, partly)
+        learning = opset_of(model, LEARNING)
+        return cls(opset_of(model), functions, model.graph, read_external, budget, partly, learning=learning)
 
     @cached_property
     def symbols(self) -> Mapping[str, int]:
@@ -81,11 +88,11 @@ class Origin:
         return max((version for version in VERSIONS if version <= self.opset), default=0)
 
 
-def opset_of(model: onnx.ModelProto | onnx.FunctionProto) -> int:
-    """Returns the version of the default domain that the model, or function, imports; 1 for a model of an IR version
-    below 3 without imports; 0 if it imports none, or several that differ."""
-    opsets = {entry.version for entry in model.opset_import if domain_of(entry) == ""}
-    if not model.opset_import and isinstance(model, onnx.ModelProto) and model.ir_version < 3:
+def opset_of(model: onnx.ModelProto | onnx.FunctionProto, domain: str = "") -> int:
+    """Returns the version of a domain that the model, or function, imports; 1 for the default one in a model of an IR
+    version below 3 without imports; 0 if it imports none, or several that differ."""
+    opsets = {entry.version for entry in model.opset_import if domain_of(entry) == domain}
+    if not domain and not model.opset_import and isinstance(model, onnx.ModelProto) and model.ir_version < 3:
         return 1
     return max(opsets.pop(), 0) if len(opsets) == 1 else 0
 

@@ -19,6 +19,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import domain_of, text
 from dmlsplit.models.schemas import body_version, schema_of, since
+from dmlsplit.models.scope import LEARNING
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -336,22 +337,33 @@ def moves_any_type(op_type: str, opset: int) -> bool:
     return any("string" in place.split(",") and Cell.CPU in cells for place, cells in types.items())
 
 
-def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator | None:
-    """Returns the table's row for a node in a model of an opset; None if there is none."""
+def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime, learning: int = 0) -> Operator | None:
+    """Returns the table's row for a node in a model of an opset; None if there is none. `learning` is the opset of
+    ai.onnx.ml, 0 if it is not known."""
     domain = domain_of(node)
+    if domain == LEARNING:
+        name = text(node.op_type)
+        schema = schema_of(name, learning, domain)
+        return None if schema is None or schema.deprecated else find_operator(domain, name, learning, runtime)
     return find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
 
 
 def asked(
-    node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime, captured: Types = ()
+    node: onnx.NodeProto,
+    inputs: Types,
+    outputs: Types,
+    opset: int,
+    runtime: Runtime,
+    captured: Types = (),
+    learning: int = 0,
 ) -> Cell | None:
     """Returns where a node is placed in a session of a runtime, by its operator, types and attributes; None if it is
     not known.
 
     `inputs` and `outputs` are the types of its tensors in the form of Operator.types, `captured` those of the tensors
-    that graphs inside it read from outside; `opset` is the model's.
+    that graphs inside it read from outside; `opset` is the model's, `learning` that of ai.onnx.ml, 0 if unknown.
     """
-    operator = operator_of(node, opset, runtime)
+    operator = operator_of(node, opset, runtime, learning)
     if operator is None:
         return None
     cell = _of_types(operator, inputs, outputs, captured, opset)

@@ -24,7 +24,7 @@ from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference import DIFFERENT, INERT, Fault, Inference, InferenceError, fault_of, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.schemas import schema_of
-from dmlsplit.models.scope import Origin, Scope, inside
+from dmlsplit.models.scope import LEARNING, Origin, Scope, inside
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.contributed_checks import NotLoaded
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -146,7 +146,7 @@ class SessionModel:
         shapes_by_input = any(any(node.input[i : i + 1]) for node in nodes for i in rows[node.op_type].shaping)
         make_harmless(wanted, origin.functions, nodes)
         if not partly:
-            self._lose_sizes(wanted, nodes, origin.opset)
+            self._lose_sizes(wanted, nodes, origin)
         # Inference does not look at what a graph says a second time of its outputs.
         outputs = {value.name for value in wanted.graph.output}
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
@@ -171,13 +171,17 @@ class SessionModel:
             self.is_unfinished = self.is_unfinished or not partly
         return scope
 
-    def _lose_sizes(self, model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], opset: int) -> None:
+    def _lose_sizes(self, model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], origin: Origin) -> None:
         """Changes `model` in place so that inference does not find what ONNX Runtime does not know: the sizes of
-        tensors taken from a sequence, of operators in `uninferred`, and of functions whose schema infers nothing. Nodes
-        whose results have the same types replace them; declarations of the file stay."""
-        lost = []
+        tensors taken from a sequence, of operators in `uninferred`, and of functions and operators of ai.onnx.ml whose
+        schema infers nothing. Nodes whose results have the same types replace them; declarations of the file stay."""
+        lost, opset = [], origin.opset
         for node in nodes:
             op_type = node.op_type
+            if node.domain == LEARNING and node.input:
+                loses = _kind_of_learned(op_type, origin.learning) is not None
+                lost += [node] if loses and len(node.output) == 1 else []
+                continue
             loses = op_type in _OF_SEQUENCES or op_type in self._uninferred or _is_uninferred(op_type, opset)
             if loses and node.domain == "" and node.input and node.output:
                 lost.append(node)
@@ -192,8 +196,12 @@ class SessionModel:
                 self.lost.update(node.output)
                 node.input[unread] = taken().fresh(f"{node.input[unread]}/unknown")
                 continue
-            is_taken = node.op_type in _OF_SEQUENCES
-            kind = kinds.get(node.output[0]) if is_taken else _kind_of_result(node.op_type, opset)
+            if node.domain == LEARNING:
+                kind, node.domain = _kind_of_learned(node.op_type, origin.learning), ""
+            elif node.op_type in _OF_SEQUENCES:
+                kind = kinds.get(node.output[0])
+            else:
+                kind = _kind_of_result(node.op_type, opset)
             if kind is None:
                 continue
             self.lost.update(node.output)
@@ -282,6 +290,19 @@ def _kind_of_result(op_type: str, opset: int) -> int | None:
     if result.type_str == schema.inputs[0].type_str:
         return _LIKE_INPUT
     return onnx.TensorProto.BOOL if set(result.types) == {"tensor(bool)"} else None
+
+
+@lru_cache(maxsize=4096)
+def _kind_of_learned(op_type: str, opset: int) -> int | None:
+    """Returns the element type of the result of an operator of ai.onnx.ml whose schema infers nothing, _LIKE_INPUT for
+    that of its first input; None for any other operator, and if it is neither."""
+    schema = schema_of(op_type, opset, LEARNING)
+    if schema is None or schema.has_type_and_shape_inference_function or not schema.inputs or not schema.outputs:
+        return None
+    result = schema.outputs[0]
+    if result.type_str == schema.inputs[0].type_str:
+        return _LIKE_INPUT
+    return onnx.TensorProto.FLOAT if set(result.types) == {"tensor(float)"} else None
 
 
 def _element_types(graph: onnx.GraphProto) -> dict[str, int]:

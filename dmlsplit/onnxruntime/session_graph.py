@@ -422,7 +422,8 @@ class SessionGraph(VersionFacts):
         at = self.opset if opset is None else opset
         if not self.runtime.traits.ifs_read_sequences and operator_name(node) == "If" and self._reads_sequences(index):
             return Cell.CPU
-        return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index))
+        learning = self.scope.origin.learning
+        return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index), learning)
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
         """Returns the operator table's answer about the node with this index if the model had opset `opset`; None if
@@ -478,7 +479,7 @@ class SessionGraph(VersionFacts):
     def operator(self, index: int) -> Operator | None:
         """Returns the node's row of the table of operators; None if there is none."""
         node = self.nodes[index].proto
-        return operator_of(node, self.opset, self.runtime)
+        return operator_of(node, self.opset, self.runtime, self.scope.origin.learning)
 
     def types_of(self, index: int) -> Types:
         """Returns the types of the type parameters of a node's operator; () without a row in the table."""

@@ -1,4 +1,5 @@
-"""Models of one node: each operator of the default domain and of com.microsoft, at each version, type and variant.
+"""Models of one node: each operator of the default domain, ai.onnx.ml and com.microsoft, at each version, type and
+variant.
 
 tests/data/onnxruntime/operator_models.json has what the operators are given, contributed_schemas.json.xz the schemas of
 those that onnx does not have. An input is a shape, whose type is the schema's, or a constant:
@@ -34,6 +35,10 @@ TYPES = {
     "float16": 10, "double": 11, "uint32": 12, "uint64": 13, "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18,
     "float8e5m2": 19, "float8e5m2fnuz": 20, "uint4": 21, "int4": 22,
 }  # fmt: skip
+LEARNING = "ai.onnx.ml"
+"""The domain of ONNX's operators of machine learning."""
+LISTS = {"string": "strings", "int64": "int64s", "float": "floats"}
+"""The ends of the names of attributes with elements of a type."""
 PREFERRED = ("float", "int64", "int32", "uint8", "int8", "bool", "float16", "string")
 INTEGERS = frozenset({"int64", "int32", "uint8", "int8", "uint16", "int16", "uint32", "uint64", "int4", "uint4"})
 OPSET_OF_CONTRIBUTED = 17
@@ -100,11 +105,14 @@ def schemas() -> dict[tuple[str, str, int], Schema]:
     """By domain, name and version; sorted."""
     found = {}
     for each in defs.get_all_schemas_with_history():
-        if each.domain == "":
-            found["", each.name, each.since_version] = Schema(
+        if each.domain in ("", LEARNING):
+            allowed = {each.type_param_str: list(each.allowed_type_strs) for each in each.type_constraints}
+            if each.domain:  # maps are no types of tensors
+                allowed = {name: types for name, types in allowed.items() if any(map(element, types))}
+            found[each.domain, each.name, each.since_version] = Schema(
                 [(value.type_str, value.option.name) for value in each.inputs],
                 [(value.type_str, value.option.name) for value in each.outputs],
-                {each.type_param_str: list(each.allowed_type_strs) for each in each.type_constraints},
+                allowed,
                 frozenset(each.attributes),
             )
     contributed = json.loads(lzma.decompress((DATA / "contributed_schemas.json.xz").read_bytes()))
@@ -454,9 +462,39 @@ def _of_types(key: Key, attributes: Mapping[str, Any]) -> dict[str, Any]:
         made["dtype"] = TYPES[types.get("T2", "float")]
     if key.op == "EyeLike":
         made["dtype"] = TYPES[types["T2"]]
+    if key.domain == LEARNING:
+        made |= _learned(key, types)
     if key.op == "ConstantOfShape":
         made["value"] = constant(types.get("T2", "float"), [1], [1], "v")
     return made
+
+
+def _learned(key: Key, types: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes of an operator of ai.onnx.ml whose names or types follow from the types of tensors."""
+    elements = {"string": ["a", "b"], "int64": [0, 1], "float": [0.0, 1.0]}
+    main, label = types.get("T", types.get("T1", "float")), types.get("T2", "int64")
+    if key.op in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier", "ZipMap"):
+        integers = "int64s" if key.op in ("TreeEnsembleClassifier", "ZipMap") else "ints"
+        return {f"classlabels_{'strings' if label == 'string' else integers}": elements[label]}
+    if key.op == "OneHotEncoder":
+        main = "string" if main == "string" else "int64"
+        return {f"cats_{LISTS[main]}": elements[main]}
+    if key.op == "Imputer":
+        return {"imputed_value_int64s": [1]} if main == "int64" else {"imputed_value_floats": [1.0]}
+    if key.op == "LabelEncoder" and key.version > 1:
+        made: dict[str, Any] = {}
+        for side, data_type in (("keys", main), ("values", label)):
+            if data_type in LISTS:
+                made[f"{side}_{LISTS[data_type]}"] = elements[data_type]
+            else:
+                made[f"{side}_tensor"] = constant(data_type, [2], [0, 1], "t")
+                if side == "values":
+                    made["default_tensor"] = constant(data_type, [1], [0], "t")
+        return made
+    if key.op == "TreeEnsemble":
+        tensors = (("nodes_splits", main, [0]), ("nodes_modes", "uint8", [0]), ("leaf_weights", main, [0, 1]))
+        return {name: constant(data_type, [len(values)], values, name) for name, data_type, values in tensors}
+    return {}
 
 
 def _attribute(key: Key, name: str, value: Any) -> Any:
@@ -513,6 +551,10 @@ def _finish_inputs(graph: onnx.GraphProto, op: str, types: Mapping[str, str]) ->
 def _declare_outputs(model: onnx.ModelProto, key: Key, schema: Schema) -> None:
     """Gives outputs the types that inference finds, else those of the schema."""
     types, outputs = dict(key.types), model.graph.output
+    if key.op == "ZipMap":
+        maps = helper.make_map_type_proto(TYPES["int64"], helper.make_tensor_type_proto(TYPES["float"], None))
+        outputs[0].type.CopyFrom(helper.make_sequence_type_proto(maps))
+        return
     if key.domain or key.op == "Affine":
         for output, (text, _) in zip(outputs, schema.outputs, strict=False):
             if data_type := element(text) or types.get(text):
