@@ -84,6 +84,7 @@ _VALUES: Final[Mapping[str, Sequence[_Words | _Numbers]]] = {
     "DepthToSpace": (_Words("mode", frozenset({b"", b"DCR", b"CRD"})),),
     **dict.fromkeys(("GRU", "LSTM"), (*_RECURRENT, _HIDDEN)),
     "RNN": _RECURRENT,
+    "GatherND": (_Numbers("batch_dims", *_NOT_NEGATIVE, _On.DML),),
     "GlobalLpPool": (_Numbers("p", *_NOT_ZERO),),
     "GridSample": (
         _words("padding_mode", "zeros border reflection"),
@@ -113,13 +114,13 @@ _VALUES: Final[Mapping[str, Sequence[_Words | _Numbers]]] = {
 _WITH_HIDDEN: Final = frozenset({"GRU", "LSTM", "RNN"})
 _AXES: Final = frozenset(
     {"ArgMax", "ArgMin", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization"}
-    | {"MeanVarianceNormalization", "Scatter", "ScatterElements", "Softmax", "Squeeze", "Unsqueeze"}
+    | {"MeanVarianceNormalization", "ReverseSequence", "Scatter", "ScatterElements", "Softmax", "Squeeze", "Unsqueeze"}
     | {
         f"Reduce{name}"
         for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
     }
 )
-"""Operators whose kernels on DirectML refuse attributes `axis` and `axes` beyond the dimensions of their first input;
+"""Operators whose kernels on DirectML refuse axes among their attributes beyond the dimensions of their first input;
 those of Unsqueeze are dimensions of the output."""
 
 
@@ -159,11 +160,11 @@ def _beyond_rank(graph: SessionGraph, node: Node) -> str:
     shape = graph.shape(first) if first else None
     if shape is None:
         return ""
-    for name in ("axis", "axes"):
+    for name in ("axis", "axes", "batch_axis", "time_axis"):
         given = attribute(node, name)
         if given is None:
             continue
-        axes = [_in_32_bits(axis) for axis in ([given.i] if name == "axis" else given.ints)]
+        axes = [_in_32_bits(axis) for axis in (given.ints if name == "axes" else [given.i])]
         rank = len(shape) + (len(axes) if node.op_type == "Unsqueeze" else 0)
         beyond = [axis for axis in axes if not -rank <= axis < rank]
         if beyond:

@@ -55,6 +55,10 @@ def test_a_word_that_a_kernel_does_not_know_fails_the_session(body, message):
         ("ArgMax<select_last_index = 1>(x)", 17, True),
         ("ArgMax<select_last_index = 2>(x)", 17, False),
         ("ArgMax<select_last_index = 1099511627776>(x)", 17, True),
+        ("GatherND<batch_dims = -1>(x, n)", 17, False),
+        ("GatherND<batch_dims = 1>(x, n)", 17, True),
+        ("ReverseSequence<time_axis = 4>(x, lengths)", 17, False),
+        ("ReverseSequence<time_axis = 2>(x, lengths)", 17, True),
         ("LpNormalization<p = 2>(x)", 17, True),
         ("LpNormalization<p = 3>(x)", 17, False),
         ("LRN<size = 0>(x)", 17, False),
@@ -78,7 +82,7 @@ def test_values_that_kernels_refuse(node, opset, created, version):
 
 
 def _created(node, opset, version):
-    inputs = "float[1,4,8,8] x, int32[1,4,8,8] i, float[1,2,2,2] grid, float[8] one"
+    inputs = "float[1,4,8,8] x, int32[1,4,8,8] i, float[1,2,2,2] grid, float[8] one, int64[1,2,1] n, int64[4] lengths"
     constants = "int64[8] pads = {0, 0, 0, 0, 1, 1, 1, 1}, float[4] scales = {1.0, 1.0, 2.0, 2.0}"
     made = models.text(f"({inputs}) => (float y) <{constants}> {{ [n] y = {node} }}", opset)
     made.graph.output[0].ClearField("type")
