@@ -221,7 +221,8 @@ def _failures(
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads the results of the fused graph of {part.paths[0]}"
-            found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
+            is_certain = not graph.model.contradicted  # which decides about what is fused
+            found.append(Failure(places[part.origins[0][0]].compilation, why, is_certain, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
     found += _of_removals(graph)
