@@ -205,6 +205,16 @@ def test_a_transpose_is_moved_over_what_leaves_fewer_dimensions(body, sizes, rea
     assert operator.members["InputTensor"].sizes == read
 
 
+def test_of_three_transposes_in_a_row_the_first_two_are_merged():
+    """The third reads what the first does, and is moved over the reduction. Observed with 1.20.1 and 1.24.4."""
+    text = """(float[3,5,1,5] x) => (float[5,1,3,5] a, float[5,3,1,5] b, float[1,3,5] y) {
+        n = Neg(x) a = Transpose<perm = [1, 2, 0, 3]>(n) b = Transpose<perm = [3, 2, 1, 0]>(a)
+        c = Transpose<perm = [3, 2, 1, 0]>(b) y = ReduceMax<axes = [0], keepdims = 0>(c)
+    }"""
+    (reduced,) = (desc for each in derived(models.text(text)) if each.path == "y" for desc in each.operators)
+    assert reduced.members["InputTensor"].sizes == (3, 5, 1, 5)
+
+
 def test_which_transposes_are_moved_around_quantized_elements_is_not_known():
     text = """(uint8[2,3,4] x) => (float[4,2,3] y) <float s = {1}> {
         d = DequantizeLinear(x, s) t = Transpose<perm = [0, 2, 1]>(d) r = Relu(t) y = Transpose<perm = [1, 0, 2]>(r)

@@ -26,9 +26,13 @@ _SOFTMAX_OF_ONE_AXIS: Final = 13
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
-    """Returns the input of the Transpose in front of this one if the two undo each other; else None."""
+    """Returns the input of the Transpose in front of this one if the two undo each other; else None. Of three in a row
+    ONNX Runtime merges the first two."""
     before = node.inputs[0].producer
     if before is None or before.op_type != "Transpose":
+        return None
+    first = before.inputs[0].producer
+    if first is not None and first.op_type == "Transpose" and _given(first):
         return None
     return before.inputs[0] if _undoes(_given(before), _given(node)) else None
 
