@@ -69,6 +69,8 @@ class RuntimeFacts:
     axis_given: bool = True
     both_given: bool = False
     """True for a Split with both lengths and num_outputs."""
+    num_outputs: int | None = None
+    """The attribute of a Split whose lengths follow from it; None for any other node."""
     inputs: int = 1
     """The number of inputs, including omitted ones (without a name)."""
     prefers_cpu: bool = False

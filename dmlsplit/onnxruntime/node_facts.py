@@ -15,6 +15,7 @@ from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT, SMALLEST_BUFFER, FirstRun, LengthsFrom, RuntimeFacts, Sizes
+from dmlsplit.onnxruntime.node_shapes import signed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 
@@ -54,7 +55,7 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
         scope.origin.opset,
         data_type,
         shapes,
-        int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
+        signed(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
         inputs=len(names),
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
@@ -104,8 +105,9 @@ def _with_lengths(
             return facts
         return replace(facts, given=LengthsFrom.ATTRIBUTE, lengths=tuple(attributes["split"].ints))
     if len(names) < 2 or not names[1]:
-        counted = facts.opset >= 18 and "num_outputs" in attributes
-        return replace(facts, given=LengthsFrom.NUM_OUTPUTS) if counted else facts
+        if facts.opset < 18 or "num_outputs" not in attributes:
+            return facts
+        return replace(facts, given=LengthsFrom.NUM_OUTPUTS, num_outputs=attributes["num_outputs"].i)
     name = names[1]
     if name in graph.defaults:
         try:

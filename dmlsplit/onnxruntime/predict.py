@@ -140,6 +140,7 @@ class _Predictor:
             return self._at_run()
         sizes = [numbers(shape) for shape in self.facts.shapes]
         self._check_rank(len(sizes[0]), INIT)
+        self._check_count(INIT if in_graph else RUN)
         lengths = self._lengths(sizes[0])
         if in_graph:
             return self._in_graph(sizes, lengths)
@@ -233,6 +234,7 @@ class _Predictor:
         facts, run = self.facts, self.first_run
         if facts.gives_no_lengths:
             self._fail("onnxruntime/lengths-do-not-fit", NO_LENGTHS, RUN)
+        self._check_count(RUN)
         sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
         if len(sizes) != len(facts.shapes):
             if not all(is_static(shape) for shape in facts.shapes):
@@ -281,6 +283,12 @@ class _Predictor:
         if sum(lengths) != size or len(lengths) != self.facts.outputs:
             message = f"the lengths {list(lengths)} do not add up to the axis size {size}"
             self._fail("onnxruntime/lengths-do-not-fit", message, RUN)
+
+    def _check_count(self, at: str) -> None:
+        """The kernel of a Split takes a num_outputs only if it is the number of outputs."""
+        count, outputs = self.facts.num_outputs, self.facts.outputs
+        if count is not None and count != outputs:
+            self._fail("onnxruntime/lengths-do-not-fit", f"num_outputs is {count}, but there are {outputs} outputs", at)
 
     def _negative_is_inferred(self) -> bool:
         """True if shape inference finds a negative length: Run allocates no such output."""

@@ -249,10 +249,11 @@ SIZE_BEYOND_32_BITS = _habit(
 LENGTHS_DO_NOT_FIT = _habit(
     "onnxruntime/lengths-do-not-fit",
     _E,
-    "The lengths do not add up to the size of the axis at run time.",
-    "The kernel checks them against the actual sizes.",
+    "The lengths do not fit the axis or the outputs.",
+    "The kernel of a Split checks that the lengths add up to the actual size of the axis, and that num_outputs is the "
+    "number of outputs. It does so at the first Run if a size is known only then.",
     HELPER,
-    cure="correct the lengths",
+    cure="correct the lengths or num_outputs",
 )
 REFUSED_BY_DIRECTML = _habit(
     "onnxruntime/refused-by-directml",

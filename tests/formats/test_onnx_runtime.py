@@ -72,6 +72,37 @@ def test_lengths_as_well_as_num_outputs_are_refused_where_the_size_is_known(size
     assert found.answer.outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("count", "shape", "kind", "fuses", "expected"),
+    [
+        (3, "8", "float", True, "session-fails init"),
+        (1, "8", "float", True, "session-fails init"),
+        (3, "8", "float", False, "run-fails run"),
+        (3, "N", "float", True, "run-fails run"),
+        (-1, "8", "float", True, "session-fails init"),
+        (-1, "N", "float", True, "run-fails run"),
+        (-1, "8", "string", True, "session-fails init"),
+        (3, "8", "string", True, "CPU None"),
+        (2, "8", "float", True, "DML init"),
+    ],
+)
+def test_num_outputs_is_the_number_of_outputs_where_the_kernel_is_directmls(count, shape, kind, fuses, expected):
+    words = f"({kind}[{shape}] x) => ({kind}[?] a, {kind}[?] b) {{ a, b = Split<num_outputs={count}>(x) }}"
+    options = SessionOptions(graph_fusion=fuses)
+    (found,) = on_onnxruntime(text(words, 18), VERSION, run_shapes={"x": (8,)}, options=options)
+    assert f"{found.answer.outcome} {found.answer.at}" == expected
+
+
+@pytest.mark.parametrize("node", ["Split<axis=AXIS, num_outputs=2>(x)", "Concat<axis=AXIS>(x, x)"])
+@pytest.mark.parametrize(("axis", "outcome"), [(2**63 - 1, "DML"), (2**32 + 1, "DML"), (2**31, "session-fails")])
+def test_an_axis_is_read_in_32_bits(node, axis, outcome):
+    outputs = "a, b" if "Split" in node else "a"
+    declared = ", ".join(f"float[?,?] {name}" for name in outputs.split(", "))
+    made = text(f"(float[2,4] x) => ({declared}) {{ {outputs} = {node.replace('AXIS', str(axis))} }}", 18)
+    (found,) = on_onnxruntime(made, VERSION)
+    assert found.answer.outcome == outcome
+
+
 def test_a_default_of_an_input_is_handed_over_like_an_initializer():
     made = text("(float[2,3] x, float[1,3] w) => (float[?,?] y) <float[1,3] w = {1,2,3}> { y = Concat<axis=0>(x, w) }")
     (found,) = on_onnxruntime(made, VERSION)

@@ -293,7 +293,8 @@ def outputs_exceed_num_outputs(n: OnnxSplit) -> Findings:
     "onnx/outputs-fewer-than-num-outputs",
     "The node lists fewer outputs than `num_outputs`.",
     "onnx's shape inference, its reference evaluator and OpenVINO use the first of num_outputs parts. ONNX Runtime "
-    "divides by the number of listed outputs, and therefore computes other values.",
+    "divides by the number of listed outputs on the CPU, and therefore computes other values; its kernel for DirectML "
+    "refuses the node.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_RUNTIMES, ONNX_SPLIT_SHAPES),
