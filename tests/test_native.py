@@ -65,6 +65,32 @@ def test_tables_are_not_filled_for_few_pixels(pixels):
         assert "kernel planes" not in plan.describe()  # others have no more than 4 elements a pixel
 
 
+@pytest.mark.parametrize(
+    ("direction", "parts", "by_shuffles"),
+    [
+        (core.SPLIT, 10, False),
+        (core.SPLIT, 12, True),
+        (core.SPLIT, 16, True),
+        (core.JOIN, 12, False),
+        (core.JOIN, 14, True),
+    ],
+)
+@pytest.mark.parametrize(("height", "streamed_from"), [(4, 1 << 30), (4, 0), (8, 1 << 30)])
+def test_many_parts_of_8_bytes_are_shuffled_where_permutes_are_slow(
+    direction, parts, by_shuffles, height, streamed_from
+):
+    """Within the caches, by the profile of a CPU that prefers lower tiles."""
+    if not any(kernel.available and kernel.name == "channels_avx512vbmi" for kernel in core.kernels()):
+        pytest.skip("this CPU has no VBMI")
+    try:
+        core.set_profile(core.profile()._replace(cached_height=height, stream_copies=streamed_from, origin="settings"))
+        text = core.Plan(direction, 8, (1000, parts), None, 1, (1,) * parts, None).describe()
+    finally:
+        core.set_profile(None)
+    expected = "shuffle_avx2" if by_shuffles and height == 4 and streamed_from > 0 else "channels_avx512vbmi"
+    assert f"kernel {expected}" in text
+
+
 @pytest.mark.parametrize("kernel", core.kernels(), ids=lambda k: k.name)
 def test_a_kernel_can_be_forced(kernel):
     """Each one takes at least one of the layouts, and copies it as slices do."""
