@@ -52,6 +52,8 @@ class RuntimeFacts:
     outputs: int = 1
     given: LengthsFrom = LengthsFrom.EQUAL
     lengths: Sizes | None = None
+    lengths_elsewhere: bool = False
+    """True if the lengths are an initializer whose data is in another file."""
     omitted: tuple[int, ...] = ()
     """The indices of outputs without a name."""
     declared: tuple[Shape | None, ...] = ()

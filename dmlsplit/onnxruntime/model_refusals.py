@@ -55,6 +55,8 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     size = static_axis(facts)
     if facts.gives_no_lengths and size is not None:
         yield NO_LENGTHS
+    if facts.lengths_elsewhere and size is not None:
+        yield "the data of the lengths is in another file, which shape inference does not read; store it in the model"
     if facts.num_outputs is not None and facts.num_outputs < 1 and size is not None:
         yield f"num_outputs is {facts.num_outputs}, but must be at least 1"
     if facts.opset >= 18 and facts.both_given and size is not None:

@@ -120,7 +120,14 @@ def _with_lengths(
         return replace(facts, given=LengthsFrom.COMPUTED)
     lengths = graph.scope.integers(name)
     given = LengthsFrom.CONSTANT if graph.graph.is_given(name) else LengthsFrom.OUTER
-    return replace(facts, given=given, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None)
+    tensor = graph.initializers.get(name)
+    return replace(
+        facts,
+        given=given,
+        lengths=lengths,
+        shapes_known=facts.shapes_known and lengths is not None,
+        lengths_elsewhere=tensor is not None and bool(tensor.external_data),
+    )
 
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:

@@ -200,7 +200,8 @@ def test_another_file_is_written(folder, capsys, named, writing):
 def test_a_model_that_is_written_back(folder, capsys, named):
     found = put(folder, named)
     os.link("m/data.bin", "m/data.onnx")
-    refused(folder, ["legalize", found, "--directml", "1.15.4", "-o", "m/data.onnx"], capsys)
+    # a level, since no ONNX Runtime loads the model whose lengths are in another file
+    refused(folder, ["legalize", found, "--feature-level", "6_4", "-o", "m/data.onnx"], capsys)
 
 
 def test_a_file_that_is_not_there(folder, capsys):

@@ -93,6 +93,20 @@ def test_num_outputs_is_the_number_of_outputs_where_the_kernel_is_directmls(coun
     assert f"{found.answer.outcome} {found.answer.at}" == expected
 
 
+@pytest.mark.parametrize(("shape", "outcome"), [("2,8", "session-fails"), ("N,8", "session-fails"), ("2,N", "DML")])
+def test_lengths_in_another_file_are_refused_where_the_size_is_known(tmp_path, shape, outcome):
+    words = f"(float[{shape}] x) => (float[?,?] a, float[?,?] b) {{ r = Relu(x) a, b = Split<axis=1>(r, l) }}"
+    made, lengths = text(words, 18), numpy_helper.from_array(np.array([3, 5]), "l")
+    (tmp_path / "l.bin").write_bytes(lengths.raw_data)
+    lengths.ClearField("raw_data")
+    lengths.data_location = TensorProto.EXTERNAL
+    lengths.external_data.add(key="location", value="l.bin")
+    made.graph.initializer.append(lengths)
+    onnx.save(made, tmp_path / "m.onnx")
+    (found,) = on_onnxruntime(tmp_path / "m.onnx", VERSION, run_shapes={"x": (2, 8)})
+    assert found.answer.outcome == outcome
+
+
 @pytest.mark.parametrize("node", ["Split<axis=AXIS, num_outputs=2>(x)", "Concat<axis=AXIS>(x, x)"])
 @pytest.mark.parametrize(("axis", "outcome"), [(2**63 - 1, "DML"), (2**32 + 1, "DML"), (2**31, "session-fails")])
 def test_an_axis_is_read_in_32_bits(node, axis, outcome):
