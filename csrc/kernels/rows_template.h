@@ -120,7 +120,9 @@ enum { ROOM = 3 * DMS_LINE };
  * just written stalls. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
-    const uintptr_t page = stores->page_mask, ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? stores->ahead : DMS_NEAR_AHEAD;
+    /* With vectors of 16 bytes, 4096 ahead took 0.85 to 1 of the time of 1536 (Zen 4). */
+    const uintptr_t page = stores->page_mask, least = VECTOR == 16 && page == 0 ? DMS_NEAR_AHEAD : 0, far = stores->ahead > least ? stores->ahead : least;
+    const uintptr_t ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? far : DMS_NEAR_AHEAD;
     const char *from = p->from;
     size_t size = p->size;
     if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first there is no partial line, and line points to bytes */
