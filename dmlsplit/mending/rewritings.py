@@ -71,6 +71,8 @@ def _lengths_are_unread(view: View) -> str:
         return ""
     if view.computed and is_static(view.node.lengths):
         return "its lengths are computed at run time, but are always the same"
+    if view.found("onnxruntime/lengths-elsewhere"):
+        return "the data of its lengths is in another file"
     if view.found("onnxruntime/twins-differ"):
         return "another Split of the same tensor differs only in its outputs"
     return ""

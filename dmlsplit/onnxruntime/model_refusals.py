@@ -37,6 +37,8 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
     if rank is not None and not -rank <= facts.axis < rank:
         yield "onnxruntime/inference-fails", f"axis {facts.axis} is out of range for rank {rank}"
         return
+    if facts.lengths_elsewhere and static_axis(facts) is not None:
+        yield "onnxruntime/lengths-elsewhere", "the data of its lengths is in another file"
     for message in _of_split(facts) if facts.is_split else _of_concat(facts):
         yield "onnxruntime/inference-fails", message
     operator = "Split" if facts.is_split else "Concat"
@@ -55,8 +57,6 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     size = static_axis(facts)
     if facts.gives_no_lengths and size is not None:
         yield NO_LENGTHS
-    if facts.lengths_elsewhere and size is not None:
-        yield "the data of the lengths is in another file, which shape inference does not read; store it in the model"
     if facts.num_outputs is not None and facts.num_outputs < 1 and size is not None:
         yield f"num_outputs is {facts.num_outputs}, but must be at least 1"
     if facts.opset >= 18 and facts.both_given and size is not None:

@@ -255,6 +255,16 @@ LENGTHS_DO_NOT_FIT = _habit(
     HELPER,
     cure="correct the lengths or num_outputs",
 )
+LENGTHS_ELSEWHERE = _habit(
+    "onnxruntime/lengths-elsewhere",
+    _E,
+    "The data of the lengths is in another file.",
+    "Shape inference runs before ONNX Runtime reads external data, and refuses a Split whose lengths are such data. Only "
+    "if the size of the axis is open does it not need them.",
+    ONNX_BOTH_SHAPES,
+    RESOLVING,
+    cure="store the lengths in the model, as dmlsplit legalize does",
+)
 REFUSED_BY_DIRECTML = _habit(
     "onnxruntime/refused-by-directml",
     _E,
