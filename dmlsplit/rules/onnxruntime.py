@@ -259,8 +259,8 @@ LENGTHS_ELSEWHERE = _habit(
     "onnxruntime/lengths-elsewhere",
     _E,
     "The data of the lengths is in another file.",
-    "Shape inference runs before ONNX Runtime reads external data, and refuses a Split whose lengths are such data. Only "
-    "if the size of the axis is open does it not need them.",
+    "Shape inference runs before ONNX Runtime reads external data, and refuses a Split whose lengths are such data. It "
+    "does not need them where the size of the axis is open.",
     ONNX_BOTH_SHAPES,
     RESOLVING,
     cure="store the lengths in the model, as dmlsplit legalize does",
