@@ -78,10 +78,8 @@ class OnnxSessions:
         self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        kinds = {(node.domain, node.op_type) for body in bodies for node in all_nodes(body)}
-        self._operators = {op_type for _, op_type in kinds}
-        opset = opset_of(proto)
-        self._has_contributed = any(is_contributed(*kind, opset) for kind in kinds)
+        self._kinds = {(node.domain, node.op_type) for body in bodies for node in all_nodes(body)}
+        self._operators = {op_type for _, op_type in self._kinds}
         # without functions there are no overloads
         self._has_overloads = bool(proto.functions) and any(
             each.overload for each in (*proto.functions, *(node for body in bodies for node in all_nodes(body)))
@@ -156,7 +154,9 @@ class OnnxSessions:
             message = f"{name}: {printable(fault.message, 200)}; the model is not loaded"
             raise NotLoadedError(message, node=path_of_only(proto.graph, fault.operator, fault.name))
         check_types(model.session)
-        not_loaded_by = tuple(contributed_checks.not_loaded(model.session)) if self._has_contributed else ()
+        opset = opset_of(self.proto)
+        has_contributed = any(is_contributed(*kind, opset) for kind in self._kinds)
+        not_loaded_by = tuple(contributed_checks.not_loaded(model.session)) if has_contributed else ()
         if habits.inlines is not None:
             inlining = FunctionInlining(habits.inlines, self.inference, budget, written, places_of(read))
             while (left := inlining.inlined(proto, model.session)) is not None:
