@@ -28,7 +28,7 @@ from dmlsplit.onnxruntime.creation import (
     failures_of,
     with_failures,
 )
-from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
+from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
 from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
@@ -171,6 +171,9 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU, Outcome.UNKNOWN):
             note = diagnostic("onnxruntime/computed-once", path, f"it computes the same as {graph.path(kept)}")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
+        if answer.outcome is Outcome.UNKNOWN and known.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER):
+            why = f"it is not known whether the lengths of {path} fit: they are constants that are not known"
+            failures += [Failure(LOADING, why, certain=False, node=path)] if known.lengths is None else []
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
     return found
 

@@ -1,5 +1,5 @@
 """Models that ONNX Runtime does not load: a domain is not imported, or its opset is too new, a function or graph does
-not write an output, or two nodes have the same name.
+not write an output, two nodes have the same name, or an input has no type or a node no operator.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
@@ -44,6 +44,11 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
     for name in _never_written(model.graph):
         yield f"nothing writes the output {printable(name, 60)} of a graph: the model is not loaded"
+    for value in model.graph.input:
+        if not value.HasField("type"):
+            yield f"the input {printable(value.name, 60)} has no type: the model is not loaded"
+    if any(not node.op_type for body in bodies for node in all_nodes(body)):
+        yield "a node has no operator: the model is not loaded"
     for name in chain.from_iterable(map(_names_of_two, bodies)):
         yield f"two nodes have the name {printable(name, 60)}: the model is not loaded"
     for function in model.functions:

@@ -98,6 +98,8 @@ def faults_of(node: onnx.NodeProto, known: Form) -> Iterator[str]:
                 yield f"{verb} {count} {tensors}, not {_allowed(least, most)}"
     elif not node.input:
         yield "has no inputs"
+    if node.op_type == "Constant" and not node.attribute:
+        yield "has no value"
     if "" in node.input:
         lacking = (n and not name for name, n in zip(node.input, known.needed, strict=False))
         if node.op_type in _WITHOUT_GAPS or any(lacking):

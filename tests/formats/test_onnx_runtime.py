@@ -14,6 +14,7 @@ from dmlsplit.system.errors import NotLegalizedError
 from dmlsplit.targets.session_options import SessionOptions
 from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules, session
 from tests.models import node, text, value
+from tests.onnxruntime.placements import placed_model
 
 
 def test_a_node_alone():
@@ -111,6 +112,45 @@ def test_lengths_in_another_file_are_refused_where_the_size_is_known(tmp_path, s
         assert [change.names for change in written.changes] == [("explicit-lengths",)]
         (mended,) = on_onnxruntime(written.model, VERSION, run_shapes={"x": (2, 8)})
         assert mended.answer.outcome == "DML"
+
+
+def _without_type(made):
+    made.graph.input[0].ClearField("type")
+
+
+def _without_operator(made):
+    body = [helper.make_node("Relu", ["x"], ["y"])]
+    opsets = [helper.make_opsetid("", 17)]
+    made.functions.append(helper.make_function("f", "", ["x"], ["y"], body, opsets))
+    made.opset_import.append(helper.make_opsetid("f", 1))
+    made.graph.node[0].domain, made.graph.node[0].op_type = "f", ""
+
+
+def _without_value(made):
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["k"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_without_type, "the input x has no type: the model is not loaded"),
+        (_without_operator, "a node has no operator: the model is not loaded"),
+        (_without_value, "Constant k has no value; the model is not loaded"),
+    ],
+)
+def test_what_a_model_lacks_is_why_it_is_not_loaded(change, why):
+    made = text("(float[4] x) => (float[4] y) { y = Relu(x) }")
+    change(made)
+    found = placed_model(made, VERSION)
+    assert (found.created, found.failure.message) == (False, why)
+
+
+@pytest.mark.parametrize(("operator", "created"), [("Range(s, e, s)", True), ("CumSum(t, z)", None)])
+def test_whether_a_session_is_created_is_not_known_where_constant_lengths_are_not(operator, created):
+    constants = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}>"
+    words = f"(float[6] x) => (float[?] a, float[?] b, float[?] c) {constants}"
+    made = text(f"{words} {{ k = {operator} r = Relu(x) a, b, c = Split<axis=0>(r, k) }}")
+    assert placed_model(made, VERSION).created is created
 
 
 @pytest.mark.parametrize("node", ["Split<axis=AXIS, num_outputs=2>(x)", "Concat<axis=AXIS>(x, x)"])
