@@ -59,7 +59,7 @@ _MOST_COPIED: Final = 1 << 18
 second."""
 
 KEPT_BYTES: Final = 16 << 20
-"""The most bytes of a request and its answer that are kept for the next request."""
+"""The most bytes of requests and their answers that are kept for the next requests."""
 
 
 class InferenceError(Exception):
@@ -98,25 +98,42 @@ class _Answer(NamedTuple):
     faults: bytes = b""
 
 
+class Answers:
+    """The answers to the last requests, up to a number of bytes: a model is first read, and then prepared for several
+    versions of ONNX Runtime."""
+
+    def __init__(self, most: int = KEPT_BYTES) -> None:
+        self._most = most
+        self._bytes = 0
+        self._of: dict[bytes, _Answer] = {}
+
+    def to(self, request: bytes) -> _Answer | None:
+        """Returns the answer to a request; None if it was not kept."""
+        return self._of.get(request)
+
+    def keep(self, request: bytes, answer: _Answer) -> None:
+        """Keeps the answer to a new request, and forgets the oldest ones beyond the number of bytes."""
+        self._of[request] = answer
+        self._bytes += self._size(request)
+        while self._bytes > self._most:
+            oldest = next(iter(self._of))
+            self._bytes -= self._size(oldest)
+            del self._of[oldest]
+
+    def _size(self, request: bytes) -> int:
+        return len(request) + sum(map(len, self._of[request]))
+
+
 class _Worker:
     """One process, started when first needed, and restarted after it has ended."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.last: tuple[bytes, _Answer] | None = None
-        """The last request and its answer: a model is first read, and then prepared for ONNX Runtime."""
+        self.answers = Answers()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end = math.inf
         """The time, by the monotonic clock, by which the process must answer."""
-
-    def known(self, request: bytes) -> _Answer | None:
-        """Returns the kept answer if it is the answer to this request, else None."""
-        return self.last[1] if self.last is not None and self.last[0] == request else None
-
-    def keep(self, request: bytes, answer: _Answer) -> None:
-        """Keeps the answer to a request for `known`, in place of the last one, unless the two are large."""
-        self.last = (request, answer) if len(request) + len(answer.model) <= KEPT_BYTES else None
 
     def infer(self, request: bytes, seconds: float) -> _Answer:
         """Returns the answer to a request; _worker.py has the forms of both. Raises InferenceError if inference fails
@@ -293,11 +310,11 @@ class Inference:
         try:
             request = way + asked.SerializeToString()
             with _worker.lock:
-                answer = _worker.known(request)
+                answer = _worker.answers.to(request)
                 if answer is None:
                     parts = parts_of(asked) if copied > _MOST_COPIED and not asked.functions else []
                     answer = self._in_parts(asked, parts, way) if len(parts) > 1 else self._ask(request)
-                    _worker.keep(request, answer)
+                    _worker.answers.keep(request, answer)
             inferred.ParseFromString(answer.model)
         except (DecodeError, EncodeError):
             raise InferenceError("receives or returns bytes that are not a model") from None

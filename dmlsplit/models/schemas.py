@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from onnx import FunctionProto, defs
@@ -10,9 +11,10 @@ _NEWEST: Final = 2**31 - 1
 """The largest opset for a schema lookup: it is an int of C."""
 
 
+@lru_cache(maxsize=4096)
 def schema_of(operator: str, opset: int, domain: str = "") -> Any:
     """Returns the onnx.defs.OpSchema of an operator, by default one of the default domain, at an opset; None if it does
-    not exist there."""
+    not exist there. Cached: the nodes of models have few different operators."""
     try:
         return defs.get_schema(operator, min(opset, _NEWEST), domain)
     except (defs.SchemaError, TypeError):  # TypeError: a negative opset beyond an int of C

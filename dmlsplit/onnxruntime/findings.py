@@ -142,7 +142,7 @@ def _of_empty(
     parts_of_splits, outputs = tuple(empty_parts(graph, options)), tuple(lost_outputs(graph))
     if not parts_of_splits and not outputs:
         return
-    around = _InModel(graph.before_optimization(), graph.shape)
+    around = _InModel(graph.once("before optimization", graph.before_optimization), graph.shape)
     for node, kind in parts_of_splits:
         name = NodeName(node.op_type, graph.path(node.index))
         whole = kind is FaultKind.EMPTY_SECOND_PART
@@ -175,7 +175,7 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         yield GraphFinding(None, anchor or path, runtime.directml, reason=reason)
     if not parts.dead and not parts.unwritten:
         return
-    around = _InModel(graph.before_optimization(), graph.shape)
+    around = _InModel(graph.once("before optimization", graph.before_optimization), graph.shape)
     for dead in parts.dead:
         origins = zip(dead.origins, dead.paths, strict=True)
         nodes = tuple([NodeName(graph.nodes[each[0]].op_type, path) for each, path in origins])

@@ -68,7 +68,7 @@ def test_no_thread_can_be_started(cli, tmp_path, monkeypatch, arguments):
 
     onnx.save(made(), tmp_path / "m.onnx")
     inference._worker.close()
-    inference._worker.last = None
+    monkeypatch.setattr(inference._worker, "answers", inference.Answers())
     monkeypatch.setattr(threading.Thread, "start", start)
     result = cli(*arguments.split())
     assert result.status == 2

@@ -55,7 +55,7 @@ class TestHostile:
         from dmlsplit.models import inference
 
         monkeypatch.setattr(inference, "TIMEOUT", 0.2)
-        monkeypatch.setattr(inference._worker, "last", None)
+        monkeypatch.setattr(inference._worker, "answers", inference.Answers())
         monkeypatch.setattr(inference._worker, "_ask", lambda process, request: process.wait() and None)
         with pytest.raises(inference.InferenceError, match=r"did not end within|ended"):
             inference.Inference().infer_shapes(model([EQUAL], [value("x", [2, 4])]))
@@ -69,7 +69,7 @@ class TestHostile:
         asked = model([EQUAL], [value("x", [2, 4])])
         inference.Inference().infer_shapes(asked)
         process = inference._worker._process
-        monkeypatch.setattr(inference._worker, "last", None)
+        monkeypatch.setattr(inference._worker, "answers", inference.Answers())
         monkeypatch.setattr(inference._worker, "_ask", interrupted)
         with pytest.raises(KeyboardInterrupt):
             inference.Inference().infer_shapes(asked)

@@ -43,7 +43,7 @@ def test_what_is_inferred_in_parts_is_what_is_inferred_at_once(family, monkeypat
     monkeypatch.setattr(inference, "_MOST_COPIED", -1)
     monkeypatch.setattr(inference, "_names_copied", lambda graph, around=0: 0)
     monkeypatch.setattr(inference_parts, "MOST_NODES", 2)
-    monkeypatch.setattr(inference._worker, "last", None)
+    monkeypatch.setattr(inference._worker, "answers", inference.Answers())
     parts = answer(model)
     if isinstance(whole, str) or isinstance(parts, str):
         assert parts == whole
@@ -78,6 +78,36 @@ def test_names_that_are_copied_grow_as_the_model_does(family, monkeypatch):
     assert copied(family, 1024, monkeypatch) < 5 * small
 
 
+class TestTheAnswers:
+    def test_the_oldest_ones_are_forgotten(self):
+        answers = inference.Answers(most=30)
+        for request in (b"one", b"two", b"three"):
+            answers.keep(request, inference._Answer(request * 2, b"!"))
+        assert [answers.to(request) and answers.to(request).model for request in (b"one", b"two", b"three")] == [
+            None,
+            b"twotwo",
+            b"threethree",
+        ]
+
+    def test_one_that_is_too_large_is_not_kept(self):
+        answers = inference.Answers(most=30)
+        answers.keep(b"small", inference._Answer(b""))
+        answers.keep(b"large", inference._Answer(bytes(26)))
+        assert answers.to(b"large") is None
+        answers.keep(b"next", inference._Answer(b""))
+        assert answers.to(b"next") is not None
+
+    def test_a_model_is_inferred_once_for_all_versions(self, monkeypatch):
+        monkeypatch.setattr(inference._worker, "answers", inference.Answers())
+        models = [FAMILIES[family](SIZE) for family in ("ifs", "loops")]
+        asked = []
+        infer = inference._worker.infer
+        monkeypatch.setattr(inference._worker, "infer", lambda *request: asked.append(request) or infer(*request))
+        for model in models * 2:
+            inference.Inference().infer_shapes(model)
+        assert len(asked) == 2
+
+
 class TestTheProcess:
     @pytest.mark.parametrize("data_prop", [False, True])
     @pytest.mark.parametrize("family", FAMILIES)
@@ -94,7 +124,7 @@ class TestTheProcess:
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux lists a process's files in /proc")
     def test_it_loads_onnxs_extension_module_alone(self, monkeypatch):
-        monkeypatch.setattr(inference._worker, "last", None)
+        monkeypatch.setattr(inference._worker, "answers", inference.Answers())
         inference.Inference().infer_shapes(FAMILIES["ifs"](SIZE))
         loaded = Path(f"/proc/{inference._worker._process.pid}/maps").read_text()
         assert "onnx_cpp2py_export" in loaded

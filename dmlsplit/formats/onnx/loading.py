@@ -189,10 +189,13 @@ _OTHERS_OF_NODE: Final = attrgetter(
 
 
 def _is_usual(node: onnx.NodeProto) -> bool:
-    """True for most nodes: no name is too long or invalid UTF-8, and the only fields that `_check_names` examines are
-    names and attributes."""
-    names = (*node.input, *node.output, *_STRINGS_OF_NODE(node))
-    return max(map(len, names)) <= MAX_NAME and bytes not in map(type, names) and not any(_OTHERS_OF_NODE(node))
+    """True for most nodes: all names together are no longer than a name may be, none is invalid UTF-8, and the only
+    fields that `_check_names` examines are names and attributes."""
+    try:
+        names = "".join((*node.input, *node.output, *_STRINGS_OF_NODE(node)))
+    except TypeError:  # bytes
+        return False
+    return len(names) <= MAX_NAME and not any(_OTHERS_OF_NODE(node))
 
 
 class _Kind(enum.Enum):
