@@ -11,7 +11,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Dim, shape_text
 from dmlsplit.formats.nodes import given_size, listed
-from dmlsplit.formats.onnx.protobuf import all_graphs, computed, values_of
+from dmlsplit.formats.onnx.protobuf import all_graphs, computed, text, values_of
 from dmlsplit.formats.onnx.tensors import type_of
 from dmlsplit.models.folding import Constant
 from dmlsplit.system.errors import InputError
@@ -108,8 +108,8 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
 
 def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
     """Returns the names of a graph's symbolic dimensions, as the keys of a dict, in order."""
-    shapes = (type_of(value.type)[1] or () for value in _all_values(graph))
-    return {dim: None for shape in shapes for dim in shape if isinstance(dim, str)}
+    dims = (dim for value in _all_values(graph) for dim in value.type.tensor_type.shape.dim)
+    return {text(dim.dim_param): None for dim in dims if dim.dim_param}
 
 
 def _all_values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

@@ -306,6 +306,13 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 
 
 @lru_cache(maxsize=4096)
+def reads_attributes(domain: str, op_type: str) -> bool:
+    """True if the table has answers for nodes of an operator with different attributes."""
+    rows = table()["operators"].get(f"{domain}.{op_type}" if domain else op_type, {})
+    return any("attributes" in row for row in rows.values())
+
+
+@lru_cache(maxsize=4096)
 def _versions(name: str, column: int) -> Mapping[int, Operator]:
     """Maps the schema versions of an operator to its rows, with the answers of one version of ONNX Runtime; {} for an
     unknown operator."""

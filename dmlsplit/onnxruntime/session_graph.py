@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
-from dmlsplit.formats.onnx.protobuf import first_output, has_graphs
+from dmlsplit.formats.onnx.protobuf import domain_of, first_output, has_graphs
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Doubt, Graph, Node
@@ -23,13 +23,25 @@ from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.expansion import holds_graphs
 from dmlsplit.onnxruntime.inner_reads import likely_to_read, read_inside
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import (
+    EXPANDED,
+    Cell,
+    Operator,
+    Types,
+    asked,
+    is_on_cpu_too,
+    is_on_dml,
+    operator_of,
+    reads_attributes,
+)
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.version_facts import VersionFacts
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 
+_IN_WORDS: Final = {number: name.lower() for name, number in onnx.TensorProto.DataType.items() if number}
+"""The names of the element types of tensors in the table of operators, by their numbers."""
 _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
 
@@ -400,7 +412,11 @@ class SessionGraph(VersionFacts):
         kinds = []
         for index, node in enumerate(self.nodes):
             proto = node.proto
-            own = index if index in self.inside else tuple([each.SerializeToString() for each in proto.attribute])
+            own: object = None
+            if index in self.inside:
+                own = index
+            elif proto.attribute and reads_attributes(domain_of(proto), proto.op_type):
+                own = tuple([each.SerializeToString() for each in proto.attribute])
             kind = proto.domain, proto.op_type, own, self.types_of_tensors(index)
             kinds.append(first.setdefault(kind, index))
         return kinds
@@ -467,14 +483,15 @@ class SessionGraph(VersionFacts):
         """Returns the element types of tensors in the table's words, "" for the name "", None for one that is not
         known."""
         known = self._types_in_words
-        try:
-            return tuple([known[name] for name in names])
-        except KeyError:
-            for name in names:
-                if name not in known:
-                    found = self.scope.element_type(name)
-                    known[name] = found and found.lower()
+        for name in names:
+            if name not in known:
+                known[name] = _IN_WORDS.get(self.scope.data_type(name)) or self._type_in_words(name)
         return tuple([known[name] for name in names])
+
+    def _type_in_words(self, name: str) -> str | None:
+        """Returns the type of the elements of a tensor, or of the tensors of a sequence, in the table's words."""
+        found = self.scope.element_type(name)
+        return found and found.lower()
 
     def operator(self, index: int) -> Operator | None:
         """Returns the node's row of the table of operators; None if there is none."""
