@@ -120,6 +120,8 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("keeps_sizes_of_others", "1.30.0"),
         ("outer_lengths_are_known", "1.30.0"),
         ("maps_shared_inputs", "1.23.0"),
+        ("reads_large_constants", "1.23.0"),
+        ("checks_stored_tensors", "1.24.1"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

@@ -14,6 +14,7 @@ from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node, attribute
+from dmlsplit.onnxruntime import stored_tensors
 from dmlsplit.onnxruntime.attribute_values import refused_value
 from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.contributed_schemas import column_of
@@ -154,6 +155,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
     failures += lost_constants(graph, fused)
+    failures += stored_tensors.failures(graph)
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
             failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))

@@ -7,16 +7,17 @@ Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, computed, subgraphs
+from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, computed, first_output, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Key, key_of
+from dmlsplit.onnxruntime import sparse_constants
 from dmlsplit.system.printable import printable
 
 DOMAINS: Final = frozenset(
@@ -24,6 +25,7 @@ DOMAINS: Final = frozenset(
     | {"com.microsoft.dml", "com.microsoft.experimental", "com.ms.internal.nhwc"}
 )
 """The domains with operators of ONNX Runtime."""
+_TYPES: Final = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 _NEWEST: Final = {
     **dict.fromkeys(DOMAINS - {"", "com.ms.internal.nhwc"}, 1),
     "ai.onnx.ml": 5,
@@ -40,8 +42,7 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     the domains of called functions, except ONNX Runtime's own. Types of calls are inferred only for the domain spelled
     "".
     """
-    called = _called(model)
-    bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
+    called, bodies = _called(model), _bodies(model)
     for name in _never_written(model.graph):
         yield f"nothing writes the output {printable(name, 60)} of a graph: the model is not loaded"
     for value in model.graph.input:
@@ -49,6 +50,9 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
             yield f"the input {printable(value.name, 60)} has no type: the model is not loaded"
     if any(not node.op_type for body in bodies for node in all_nodes(body)):
         yield "a node has no operator: the model is not loaded"
+    for name in _untyped(model.graph, bodies):
+        yield f"the constant {printable(name, 60)} has no element type: the model is not loaded"
+    yield from filter(None, map(sparse_constants.refused, _sparse(model.graph, bodies)))
     for name in chain.from_iterable(map(_names_of_two, bodies)):
         yield f"two nodes have the name {printable(name, 60)}: the model is not loaded"
     for function in model.functions:
@@ -67,6 +71,11 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     yield from (_reason("the model", domain) for domain in sorted(lacking))
 
 
+def not_loaded_if_checked(model: onnx.ModelProto) -> Iterator[str]:
+    """Yields a sentence for each sparse constant for which versions that check all indices do not load a model."""
+    return filter(None, map(sparse_constants.refused_if_checked, _sparse(model.graph, _bodies(model))))
+
+
 def read_around_calls(model: onnx.ModelProto) -> Iterator[tuple[str, str]]:
     """Yields, for each call of a function in the model's graph, the name of the call and the first name that a node of
     a graph among its attributes reads, and that this graph does not have."""
@@ -76,6 +85,27 @@ def read_around_calls(model: onnx.ModelProto) -> Iterator[tuple[str, str]]:
             outer = next(chain.from_iterable(map(_read_around, subgraphs(node))), None)
             if outer is not None:
                 yield node.name or node.op_type, outer
+
+
+def _bodies(model: onnx.ModelProto) -> list[Sequence[onnx.NodeProto]]:
+    """Returns the nodes of the model's graph, and those of each function that is called."""
+    called = _called(model)
+    return [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
+
+
+def _sparse(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[onnx.SparseTensorProto]:
+    return chain(sparse_constants.of_graphs(graph), chain.from_iterable(map(sparse_constants.of_nodes, bodies)))
+
+
+def _untyped(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[str]:
+    """Yields the names of constants, read or not, whose type is none of ONNX's."""
+    for each in all_graphs(graph):
+        yield from (tensor.name for tensor in each.initializer if tensor.data_type not in _TYPES)
+    for node in chain.from_iterable(map(all_nodes, bodies)):
+        if node.op_type == "Constant" and any(
+            a.name == "value" and a.t.data_type not in _TYPES for a in node.attribute
+        ):
+            yield first_output(node)
 
 
 def _read_around(graph: onnx.GraphProto) -> Iterator[str]:

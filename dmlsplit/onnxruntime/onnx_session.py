@@ -32,7 +32,7 @@ from dmlsplit.onnxruntime.contributed_checks import is_contributed
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model, release
-from dmlsplit.onnxruntime.imports import not_loaded, read_around_calls
+from dmlsplit.onnxruntime.imports import not_loaded, not_loaded_if_checked, read_around_calls
 from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
@@ -350,6 +350,9 @@ class OnnxSession:
             yield Failure(LOADING, runtime.no_session)
         if not runtime.observed:
             yield Failure(LOADING, f"the behaviour of {runtime.version} was not observed", certain=False)
+        if runtime.traits.checks_stored_tensors:
+            found = self._sessions.kept("not loaded if checked", lambda: tuple(not_loaded_if_checked(proto)))
+            yield from (Failure(LOADING, why) for why in found[:1])
         opset, ir_version = opset_of(proto), proto.ir_version
         if opset > runtime.newest_opset:
             yield Failure(

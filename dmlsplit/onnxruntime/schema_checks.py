@@ -39,7 +39,9 @@ _OF_ANY_ATTRIBUTES: Final = frozenset(
 1.24.4 and 1.30.0: each of its operators was asked with such an attribute."""
 _WITHOUT_GAPS: Final = frozenset(("Concat", "Max", "Mean", "Min", "SequenceConstruct", "Sum"))
 """Operators with any number of inputs, all of which need a name: otherwise ONNX Runtime refuses the model, or its
-process ends with C0000005. Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0."""
+process ends with C0000005, for some on the CPU only as the model runs. Observed with 1.18.0, 1.20.1, 1.24.4 and
+1.30.0."""
+_DATA: Final = ("float_data", "int32_data", "int64_data", "string_data", "double_data", "uint64_data")
 _NOT_CHECKED: Final = "__"
 """ONNX allows attributes whose names begin with this at every node."""
 
@@ -123,11 +125,20 @@ def _faults_of_attributes(node: onnx.NodeProto, known: Form) -> Iterator[str]:
                 yield f"has the attribute {shown}, which its operator does not have"
         elif kind != known.attributes[name]:
             yield f"has an attribute {shown} of the type {_type_name(kind)}, not {_type_name(known.attributes[name])}"
+        elif kind == onnx.AttributeProto.TENSOR and node.op_type != "Constant" and (count := _stored(attribute.t)) != 1:
+            yield f"has an attribute {shown} with data in {count} fields, not in one"
         elif kind == onnx.AttributeProto.GRAPH and node.op_type in _MORE_OUTPUTS:
             outputs = len(node.output) + _MORE_OUTPUTS[node.op_type]
             for graph in graphs_of(attribute):
                 if len(graph.output) != outputs:
                     yield f"has a {shown} with {len(graph.output)} outputs, not {outputs}"
+
+
+def _stored(tensor: onnx.TensorProto) -> int:
+    """Returns the number of the fields of a tensor that hold data; 1 for data in a file, and for no elements."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or 0 in tensor.dims:
+        return 1
+    return int(tensor.HasField("raw_data")) + sum(bool(getattr(tensor, name)) for name in _DATA)
 
 
 def _type_name(kind: int) -> str:

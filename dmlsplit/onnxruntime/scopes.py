@@ -44,6 +44,8 @@ _SHAPED_AS: Final = {
     "FusedConv": "Conv",
 }
 """Operators of com.microsoft, each with the ONNX operator whose first output has the same shape."""
+_COPIES: Final = frozenset({"MemcpyFromHost", "MemcpyToHost"})
+"""ONNX Runtime's own operators of the default domain whose output has the shape of their input."""
 _UNREAD_LENGTHS: Final = {"OneHot": 1}
 """The inputs whose elements inference does not read, by operators whose sizes are otherwise known."""
 _OF_SEQUENCES: Final = frozenset({"SequenceAt", "ConcatFromSequence"})
@@ -404,6 +406,8 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelPr
         domain = node.domain
         if domain == "ai.onnx":  # setting a domain to "" also writes it, and the model would be inferred once more
             node.domain = ""
+        if node.op_type in _COPIES and node.domain == "":
+            node.op_type = "Identity"
         elif domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
             if node.op_type == "Identity":

@@ -101,6 +101,11 @@ class RuntimeTraits:
     """True if a session is created for a model with an input that only graphs in nodes read, of nodes on the CPU and on
     DirectML; False if the process ends."""
 
+    reads_large_constants: bool = False
+    """True if a constant of 128 bytes or more that is read is checked to have the data that its dimensions need."""
+    checks_stored_tensors: bool = False
+    """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
+    indices are beyond its dimensions."""
     gives_graphs_names: bool = False
     """True if the graph that a call hands to a function may read the tensors around the call; False if the model is not
     loaded then, unless only graphs inside it do."""
@@ -167,9 +172,10 @@ _1_23: Final = replace(
     keeps_attentions=False,
     passed_by_transposes=frozenset({"Gelu"}),
     maps_shared_inputs=True,
+    reads_large_constants=True,
     quantized=_QUANTIZED_1_23,
 )
-_1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
+_1_24: Final = replace(_1_23, uninferred=frozenset(), checks_stored_tensors=True, quantized=_QUANTIZED_1_24)
 _1_30: Final = replace(
     _1_24,
     reads_overloads=True,

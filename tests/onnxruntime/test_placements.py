@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 from onnx import helper
 
@@ -467,3 +468,13 @@ def test_a_constant_depth_that_old_versions_do_not_infer_with(version, expected,
     text = f"<int64{rank} d = {{4}}, float[2] v = {{0, 1}}> {{ a = OneHot(x, d, v) s = Shape(a) }}"
     found = placed(f"(int64[2,3] x) => (int64[3] s) {text}", version)
     assert where(found) == {"a": expected, "s": expected}
+
+
+@pytest.mark.parametrize("operator", ["MemcpyToHost", "MemcpyFromHost"])
+def test_copies_of_constants_that_a_model_names_are_folded(operator):
+    """1.30 folds only what has known sizes. Asked of 1.18.0, 1.22.0, 1.23.2, 1.24.4 and 1.30.0."""
+    constant = models.array("w", numpy.ones((2, 3), numpy.float32))
+    nodes = [models.node(operator, ["w"], ["b"]), models.node("Add", ["x", "b"], ["a"])]
+    made = models.model(nodes, [models.value("x", [2, 3])], ["a"], 17, [constant], ir_version=8)
+    versions = ("1.18.0", "1.22.0", "1.23.2", "1.24.4", "1.30.0")
+    assert [placed_model(made, version).created for version in versions] == [False, False, True, True, True]

@@ -16,7 +16,13 @@ from dmlsplit.formats.files import AllowedFolders, note_references
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.cycles import check_cycles
 from dmlsplit.formats.onnx.protobuf import refill, text
-from dmlsplit.formats.onnx.tensors import ReadExternal, check_rank, external_reader, no_external_data
+from dmlsplit.formats.onnx.tensors import (
+    ReadExternal,
+    check_rank,
+    external_reader,
+    holds_its_elements,
+    no_external_data,
+)
 from dmlsplit.formats.onnx.wire import check_messages
 from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError
@@ -107,7 +113,8 @@ def _locations(message: Message) -> Iterator[str]:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns a copy of the model without documentation, in which large tensors have only type and dimensions.
+    """Returns a copy of the model without documentation, in which large tensors have only type and dimensions: their
+    data are external, in no file, or missing if they do not fit the dimensions.
 
     Raises LimitError if names, ranks or the number of graphs exceed their limits, InputError for nodes that depend on
     themselves.
@@ -138,7 +145,7 @@ def _copy(message: Message, copy: Message) -> None:
                 _copy(inside, getattr(copy, name).add())
         else:
             _put(copy, descriptor, value)
-    if isinstance(copy, onnx.TensorProto):
+    if isinstance(copy, onnx.TensorProto) and (message.data_location == copy.EXTERNAL or holds_its_elements(message)):
         copy.data_location = onnx.TensorProto.EXTERNAL
 
 

@@ -20,6 +20,15 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 _DECIMAL: Final = re.compile("[+-]?[0-9]{1,40}")
+_TYPED: Final[Mapping[str, str]] = {
+    "FLOAT": "float_data",
+    "DOUBLE": "double_data",
+    "INT64": "int64_data",
+    **dict.fromkeys(("UINT32", "UINT64"), "uint64_data"),
+    **dict.fromkeys(("BOOL", "INT8", "UINT8", "INT16", "UINT16", "INT32", "FLOAT16", "BFLOAT16"), "int32_data"),
+    **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"), "int32_data"),
+}
+"""The fields that hold the elements of a tensor without raw data, one number for each, by type."""
 MAX_RANK: Final = Limit.ONNX_RANK.most
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
 """The most elements of a value that is read; there are never more lengths than outputs."""
@@ -85,6 +94,33 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     return (text(dim.dim_param) or None) if kind == "dim_param" else None
 
 
+class NoDataError(InputError):
+    """The file of external data does not exist, or ends before the data."""
+
+
+def size_of(tensor: onnx.TensorProto) -> int | None:
+    """Returns the number of bytes that the elements of a tensor need by its type and dimensions; None if the type is
+    not known, has no fixed size or packs several elements into a byte, or a dimension is negative."""
+    element = element_type(type_name(tensor.data_type))
+    if element is None or element.refusal:
+        return None
+    return math.prod(tensor.dims) * element.itemsize if min(tensor.dims, default=0) >= 0 else None
+
+
+def holds_its_elements(tensor: onnx.TensorProto) -> bool:
+    """True if the data in the tensor itself, raw or typed, are as many as its type and dimensions say, or it is not
+    known how many that are. Raw data count if there are any, as in ONNX Runtime."""
+    if tensor.data_type == TensorProto.STRING:
+        return not tensor.raw_data and len(tensor.string_data) == math.prod(tensor.dims)
+    size = size_of(tensor)
+    if size is None:
+        return True
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data) == size
+    field = _TYPED.get(type_name(tensor.data_type) or "")
+    return field is None or len(getattr(tensor, field)) == math.prod(tensor.dims)
+
+
 def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | None:
     """Returns the elements of a tensor as a numpy array; None if there are more than MAX_ELEMENTS. `read_external`
     fetches external data. Raises InputError if data and dimensions disagree or the data cannot be read."""
@@ -128,16 +164,18 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
 
 def external_reader(folders: AllowedFolders) -> ReadExternal:
     """Returns a function (location, offset, length) that returns bytes of an external data file in the allowed
-    folders, links resolved, and raises InputError if it cannot."""
+    folders, links resolved, and raises InputError if it cannot, NoDataError if they are not there."""
 
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
         try:
             data, _ = folders.read(location, offset, length)
+        except FileNotFoundError as error:
+            raise NoDataError(f"has external data in '{shown}': {reason(error)}") from None
         except (InputError, OSError) as error:
             raise InputError(f"has external data in '{shown}': {reason(error)}") from None
         if len(data) != length:
-            raise InputError(f"has external data in '{shown}', which ends before offset {offset} + {length} bytes")
+            raise NoDataError(f"has external data in '{shown}', which ends before offset {offset} + {length} bytes")
         return data
 
     return read
