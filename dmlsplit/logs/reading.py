@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from dmlsplit.logs.codes import NAMES, SENTENCES, named
+from dmlsplit.logs.fragments import Lines, fragments_of, has_one
 from dmlsplit.logs.messages import MESSAGES, PATTERNS, Message
 
 MOST_LINE: Final = 16_384
@@ -35,13 +36,29 @@ _NAMED: Final[Mapping[str, int]] = {
 }
 _WORDS: Final = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(_NAMED, key=len, reverse=True)))})(?!\w)")
 """A code by its name, or by Windows' message for it."""
+_IN_WORDS: Final = Lines([re.compile("|".join(map(re.escape, _NAMED)))])
+_BY_TEXT: Final = Lines(pattern for message, pattern in zip(MESSAGES, PATTERNS, strict=True) if not message.codes)
+"""The messages that a line may have without a code."""
+_ROWS: Final = [(m, pattern, fragments_of(m.pattern)) for m, pattern in zip(MESSAGES, PATTERNS, strict=True)]
 _PLACE: Final = re.compile(r"\b(\w++\.(?:cpp|cc|h))[(:](\d+)")
 _NODE: Final = re.compile(r"while running (\S{1,100}) node\. ?Name: ?'([^']{0,500})'")
-_ERROR: Final = re.compile(
-    r"\[[EF]:\s?onnxruntime|\[ONNXRuntimeError\]|\[ErrorCode:\w+\]|\b\w*(?:Error|Exception):|(?i:\bfatal\b)|"
-    r"(?i:\b(?:unrecoverable|unexpected|internal compiler) error\b)|(?i:check failed)|"
-    r"(?i:\bfailed(?:[:.]|\s+(?:to|with)\b))|(?i:\berror\b.{0,40}:)|"
-    r"\[[EF][^\s\[]* .{0,200}\.(?:cc|cpp):\d+\]|\b[EF] \S+\.cc:\d+\]"
+_ERRORS: Final = Lines(
+    map(
+        re.compile,
+        (
+            r"\[[EF]:\s?onnxruntime",
+            r"\[ONNXRuntimeError\]",
+            r"\[ErrorCode:\w+\]",
+            r"Error:|Exception:",
+            r"(?i)\bfatal\b",
+            r"(?i)\b(?:unrecoverable|unexpected|internal compiler) error\b",
+            r"(?i)check failed",
+            r"(?i)\bfailed(?:[:.]|\s+(?:to|with)\b)",
+            r"(?i)\berror\b.{0,40}:",
+            r"\[[EF][^\s\[]* .{0,200}\.(?:cc|cpp):\d+\]",
+            r"\b[EF] \S+\.cc:\d+\]",
+        ),
+    )
 )
 """Forms of a line that reports an error."""
 _HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]++")
@@ -130,13 +147,14 @@ def read(stream: BinaryIO) -> Log:
 def _finding(number: int, text: str, before: Iterable[str]) -> Finding | None:
     """Returns the finding in a line; None if it has none. A line with a code may be the end of a wrapped message; the
     lines `before` it are then searched too."""
-    codes = _codes(text)
-    found = _message(text, codes)
+    lowered = text.lower()
+    codes = _codes(text, lowered)
+    found = _message(text, lowered, codes)
     if found is None and codes:
         whole = " ".join([*before, text])
-        found = _message(whole, codes)
+        found = _message(whole, whole.lower(), codes)
         text = text if found is None else whole
-    if found is None and not codes and not _ERROR.search(text):
+    if found is None and not codes and not _ERRORS.matches(text, lowered):
         return None
     wanted = [code for code in codes if found is None or not found.codes or code in found.codes]
     places, node = _PLACE.findall(text), _NODE.search(text)
@@ -151,21 +169,26 @@ def _finding(number: int, text: str, before: Iterable[str]) -> Finding | None:
     )
 
 
-def _message(text: str, codes: Iterable[int]) -> Message | None:
-    rows = zip(MESSAGES, PATTERNS, strict=True)
-    return next((message for message, pattern in rows if _fits(message, pattern, text, codes)), None)
+def _message(text: str, lowered: str, codes: Iterable[int]) -> Message | None:
+    """Returns the first known message in a text with these codes; None if it has none."""
+    if not codes and not _BY_TEXT.may_match(lowered):
+        return None
+    for message, pattern, fragments in _ROWS:
+        if message.codes and not any(code in message.codes for code in codes):
+            continue
+        if has_one(fragments, lowered) and pattern.search(text) is not None:
+            return message
+    return None
 
 
-def _fits(message: Message, pattern: re.Pattern[str], text: str, codes: Iterable[int]) -> bool:
-    return (not message.codes or any(code in message.codes for code in codes)) and pattern.search(text) is not None
-
-
-def _codes(text: str) -> list[int]:
+def _codes(text: str, lowered: str) -> list[int]:
     """Returns the codes of failures in a line, given by number, name or message: HRESULTs of errors, and known
-    NTSTATUSes."""
+    NTSTATUSes. `lowered` is the text in lower case."""
     found = [int(digits, 16) for digits in _CODE.findall(text)]
     found += [2**32 - int(digits) for digits in _DECIMAL.findall(text) if int(digits) <= 2**31]
-    found += [_NAMED[word] for word in _WORDS.findall(text)]
+    found += [_NAMED[word] for word in _WORDS.findall(text)] if _IN_WORDS.may_match(lowered) else []
+    if not found:
+        return []
     return [code for code in dict.fromkeys(found) if code and (code in NAMES or (code >> 28 == 8 and named(code)))]
 
 
