@@ -25,7 +25,7 @@ from dmlsplit.mending.sites import Bodies, Site, Sites, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import Change, Refusal, invalid
 from dmlsplit.models import given
-from dmlsplit.models.functions import check_references
+from dmlsplit.models.functions import check_references, recursive
 from dmlsplit.models.graph import Node
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
@@ -40,6 +40,7 @@ from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.rules.graph_faults import Fault, NodeName
 from dmlsplit.rules.onnxruntime import FAULTS
+from dmlsplit.system.errors import InputError
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -324,6 +325,8 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Returns a copy of the model without weights. Raises InputError if it is not a model."""
     copy = Once()("read", lambda: loading.without_weights(model))
     check_references(copy)
+    if name := recursive(copy, copy.graph.node):
+        raise InputError(f"{name} calls itself")
     return copy
 
 

@@ -29,6 +29,11 @@ def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
     return domain_of(message), name, text(message.overload)
 
 
+def name_of(key: Key) -> str:
+    """Returns the name of a function in messages."""
+    return f"function {printable(':'.join(filter(None, key)))}"
+
+
 class Functions:
     """The functions of a model by the keys that calls use; their bodies are counted against `budget`."""
 
@@ -47,6 +52,7 @@ class Functions:
         self._add_costs(callers)
         self._splitting: set[Key] = set()
         splitting = [key for key, function in self._functions.items() if self.splits(function.node)]
+        splitting += self._functions.keys() - self._costs.keys()  # what calls itself is reported
         self._splitting.update(depth_first(splitting, lambda key: callers.get(key, ())))
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
@@ -64,9 +70,20 @@ class Functions:
         called again by a graph that its caller hands to it."""
         return key in self._costs
 
+    def recursive(self, nodes: Iterable[onnx.NodeProto]) -> str:
+        """Returns the name of a function that calls itself, directly or through others, and that the nodes call, or a
+        function that they call; "" if there is none."""
+        called, seen = self._called(nodes), set[Key]()
+        while endless := next((key for key in called if key not in self._costs), None):
+            if endless in seen:
+                return name_of(endless)
+            seen.add(endless)
+            called = self._calls[endless]  # one of these is endless
+        return ""
+
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
         """True if the nodes, the graphs in them, or the functions they call contain an operator in LOOKED_FOR, whatever
-        its domain."""
+        its domain, or call a function that calls itself."""
 
         def splits(node: onnx.NodeProto) -> bool:
             key = self.key_of(node)
@@ -155,6 +172,12 @@ def check_references(model: onnx.ModelProto) -> None:
             raise InputError(
                 f"attribute '{name}' refers to attribute '{reference}' of a function, but is not in a function"
             )
+
+
+def recursive(model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> str:
+    """Returns the name of a function of the model that calls itself, and that the nodes call as in
+    `Functions.recursive`; "" if there is none."""
+    return Functions(model.functions, Budget(0)).recursive(nodes) if model.functions else ""
 
 
 def _replace_references(

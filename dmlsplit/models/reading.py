@@ -17,6 +17,7 @@ from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, own_name, refill
 from dmlsplit.formats.onnx.tensors import ReadExternal, type_of
+from dmlsplit.models import functions
 from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import LOOKED_FOR, Functions, Key
 from dmlsplit.models.inference import Inference, InferenceError, make_harmless
@@ -120,7 +121,7 @@ class Reader:
         if not self._reads([node]):
             return
         if key in calls and not self._functions.ends(key):
-            message = f"function {printable(':'.join(filter(None, key)))} calls itself"
+            message = f"{functions.name_of(key)} calls itself"
             found = RULES["onnx/function-recursive"].diagnostic(Location(node=name_of(node, scope)), message)
             yield OtherNode(node.name, node.op_type, found)
             return

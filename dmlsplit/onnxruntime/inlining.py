@@ -55,16 +55,18 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, di
     """Returns a copy of the model with calls of local functions replaced with their bodies, and the names that the
     bodies' nodes write, each with the place of its node; the model itself and {} if it has no functions.
 
-    Raises InputError for endless calls, NotLoadedError for calls with too many inputs or outputs (observed with 1.18.0,
-    1.20.1, 1.24.4 and 1.30.0), LimitError if the copies are too large.
+    Raises NotLoadedError for functions that call themselves, and calls with too many inputs or outputs (observed with
+    1.18.0, 1.20.1, 1.24.4 and 1.30.0), InputError or LimitError if the copies are too large.
     """
     if not model.functions:
         return model, {}
     functions = Functions(model.functions, budget)
     if len(functions.called_by(model.graph.node)) == 0:
         calls = [node for node in model.graph.node if functions.key_of(node) is not None]
+        if name := functions.recursive(model.graph.node):
+            raise NotLoadedError(f"{name} calls itself; the model is not loaded")
         if calls:
-            raise InputError("functions call themselves, or their calls expand to too many nodes")
+            raise InputError("the calls of functions expand to too many nodes")
     copy = deepcopy(model)
     written: dict[str, Place] = {}
     _inline(copy.graph, functions, 0, written, Names.of(copy.graph), budget)

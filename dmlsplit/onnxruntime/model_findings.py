@@ -51,7 +51,8 @@ def _findings(
 def of_failure(failed: Failed) -> Diagnostic:
     """Returns the finding that no session is created."""
     rule = whole_model.SESSION_FAILS
-    return rule.diagnostic(Location(node=failed.node), f"the session is not created: {failed.message}; {rule.cure}")
+    cure = f"; {rule.cure}" if failed.node else ""  # no node causes the other failures
+    return rule.diagnostic(Location(node=failed.node), f"the session is not created: {failed.message}{cure}")
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:

@@ -19,7 +19,7 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
-from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.functions import JUDGED, recursive
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import path_of_only
@@ -331,9 +331,14 @@ class OnnxSession:
         )
 
     def _functions_not_loaded(self) -> Iterator[Failure]:
-        """Yields a failure for each function, called or not, that imports a newer opset than the version loads, and for
-        each call with a graph whose names the version does not find."""
-        runtime = self.runtime
+        """Yields a failure for each function, called or not, that imports a newer opset than the version loads, for
+        functions that call themselves though nothing else calls them, and for each call with a graph whose names the
+        version does not find."""
+        runtime, proto = self.runtime, self._sessions.proto
+        if proto.functions and runtime.traits.refuses_recursion:
+            bodies = chain.from_iterable(function.node for function in proto.functions)
+            if name := self._sessions.kept("recursive", lambda: recursive(proto, bodies)):
+                yield Failure(LOADING, f"{name} calls itself: {runtime.version} does not load the model")
         for name, outer in () if runtime.traits.gives_graphs_names else read_around_calls(self._sessions.proto):
             found = f"{printable(name, 60)} hands a graph that reads {printable(outer, 60)}, of the graph around it"
             yield Failure(LOADING, f"{found}, to a function: {runtime.version} does not load the model")

@@ -106,6 +106,9 @@ class RuntimeTraits:
     checks_stored_tensors: bool = False
     """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
     indices are beyond its dimensions."""
+    refuses_recursion: bool = False
+    """True if a model is not loaded with a function that calls itself and is not called by the model's graph; False if
+    the process ends when such a function is called."""
     gives_graphs_names: bool = False
     """True if the graph that a call hands to a function may read the tensors around the call; False if the model is not
     loaded then, unless only graphs inside it do."""
@@ -194,6 +197,7 @@ _1_30: Final = replace(
     captures_no_cpu_alone=True,
     follows_axes=True,
     gives_graphs_names=True,
+    refuses_recursion=True,
     quantized=_QUANTIZED_1_30,
 )
 _TRAITS: Final = (
