@@ -24,7 +24,7 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.system.errors import InputError, fault_of
-from dmlsplit.system.input_files import refuse_single_path
+from dmlsplit.system.input_files import paths_of
 from dmlsplit.system.printable import shortened
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 from dmlsplit.verdicts.validation import faults
@@ -80,17 +80,18 @@ def check_files(
 
     `windows` and `windows_ml` name targets as in find_target.
 
-    Raises ValueError for an unknown level, release, version or assumption, or for several targets at once; TypeError
-    for a single path in place of several.
+    Raises ValueError for an unknown level, release, version or assumption, for several targets at once, and for sizes
+    that are no sizes; TypeError, which names the argument and the place in it, for values of a wrong type.
     """
     from dmlsplit.checking.front_ends import Given, given_for
+    from dmlsplit.formats.arguments import inputs_of
 
-    refuse_single_path(paths, "paths")
-    refuse_single_path(allow_paths, "allow_paths")
+    files, folders = paths_of(paths, "paths"), paths_of(allow_paths, "allow_paths")
     target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml, assume=assume)
-    folders = tuple([os.fspath(path) for path in allow_paths])
-    given = Given(dict(shapes or {}), dict(dims or {}), folders, free_dimensions=dict(free_dimensions or {}))
-    files = [os.fsdecode(path) for path in paths]
+    said = inputs_of(shapes, dims, free_dimensions=free_dimensions)
+    given = Given(said.shapes, said.dims, folders, free_dimensions=said.free_dimensions)
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor: an Executor is expected, not {type(executor).__name__}")
     found = judge_files(files, Question((target,), given_for(files, given)), executor)
     return (each.report for results in found for each in results if not isinstance(each, Note) or is_finding(each))
 

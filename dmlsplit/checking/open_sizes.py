@@ -127,6 +127,8 @@ def open_answer(
     None if no size is open, if more than sizes is open (the rank, the axis, the element type), and if the node is wrong
     for all sizes. Raises ValueError for an unknown level, release or version or for several at once.
     """
+    if not hasattr(node, "facts"):
+        raise TypeError(f"node: a SplitNode or JoinNode is expected, not {type(node).__name__}")
     return answer_by(node, find_target(feature_level, directml, onnxruntime))
 
 

@@ -113,6 +113,8 @@ def known_operator(name: str | int) -> OperatorSchema | None:
 def find_operator(name: str | int) -> OperatorSchema:
     """Returns the schema of an operator, given its name ("GEMM", "DML_OPERATOR_GEMM") or DML_OPERATOR_TYPE. Raises
     ValueError, which suggests the nearest name, for an unknown one."""
+    if not isinstance(name, (str, int)):
+        raise TypeError(f"the name of an operator is a string, its number an integer, not {type(name).__name__}")
     found = known_operator(name)
     if found is None:
         short = str(name).removeprefix(PREFIX)

@@ -14,7 +14,7 @@ from dmlsplit.formats import npy
 from dmlsplit.formats.limits import Limit
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
-from dmlsplit.system.input_files import open_input, refuse_single_path
+from dmlsplit.system.input_files import open_input, paths_of
 from dmlsplit.system.printable import printable
 
 MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
@@ -29,9 +29,8 @@ class AllowedFolders:
     resolved first."""
 
     def __init__(self, folder: str | os.PathLike[str], more: Iterable[str | os.PathLike[str]] = ()) -> None:
-        refuse_single_path(more, "allow_paths")
         self.folder = os.path.realpath(folder)
-        self._roots = (self.folder, *(os.path.realpath(root) for root in more))
+        self._roots = (self.folder, *map(os.path.realpath, paths_of(more, "allow_paths")))
 
     def source(self, path: str) -> str:
         """Returns the path, links resolved, at which DxDispatch would find a file that a model names: next to the model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -121,18 +120,6 @@ def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
         return "?" if lengths is None else shape_text(lengths)
     head, tail = shape_text(lengths[: most - 2])[:-1], shape_text(lengths[-1:])[1:]
     return f"{head}, ... {tail} ({len(lengths)})"
-
-
-def given_size(value: object, what: str) -> int:
-    """Returns a caller's size as an int. Raises InputError, which names it `what`, if it is not an integer from 0 to
-    2**63 - 1."""
-    try:
-        size = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(f"{what}: {printable(repr(value), 60)} is not a size") from None
-    if not 0 <= size < 2**63:
-        raise InputError(f"{what}: {size} is not a size")
-    return size
 
 
 def listed(names: Collection[str]) -> str:

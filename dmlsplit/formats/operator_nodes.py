@@ -17,8 +17,9 @@ from dmlsplit.descriptors.dims import Dim, Shape, is_static, numbers, shape_text
 from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType, TensorDataType
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.arguments import inputs_of
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.sessions import Inputs, InSession
+from dmlsplit.formats.sessions import InSession
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.system.errors import InputError
@@ -26,7 +27,7 @@ from dmlsplit.system.foreign import as_array, is_foreign
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
-from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions, check_options
 from dmlsplit.targets.target import find_target
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
@@ -180,7 +181,8 @@ class OperatorNode(Generic[DescT]):
         """
         said = None
         if not (run_shapes is None and run_values is None and free_dimensions is None):
-            said = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
+            said = inputs_of(run_shapes, None, run_values, free_dimensions, "run_")
+        check_options(options)
         runtime, node = find_runtime(version), self.in_session
         if node is None:
             raise InputError(

@@ -31,7 +31,7 @@ class Inputs:
         return (
             tuple(sorted((name, tuple(shape)) for name, shape in self.shapes.items())),
             tuple(sorted(self.dims.items())),
-            tuple(sorted((name, tuple(map(int, value))) for name, value in self.values.items())),
+            tuple(sorted((name, repr(value)) for name, value in self.values.items())),
             tuple(sorted(self.free_dimensions.items())),
         )
 

@@ -86,10 +86,12 @@ def mended_model(
         import onnx
     except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.arguments import check_source
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
     from dmlsplit.mending.mending import mended
     from dmlsplit.mending.source import SourceModel, mapped
 
+    check_source(source)
     if isinstance(source, onnx.ModelProto):
         source = source.SerializeToString()
     if isinstance(source, bytes):

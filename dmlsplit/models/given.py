@@ -10,7 +10,8 @@ import onnx
 from onnx import helper
 
 from dmlsplit.descriptors.dims import Dim, shape_text
-from dmlsplit.formats.nodes import given_size, listed
+from dmlsplit.formats.arguments import given_size
+from dmlsplit.formats.nodes import listed
 from dmlsplit.formats.onnx.protobuf import all_graphs, computed, text, values_of
 from dmlsplit.formats.onnx.tensors import type_of
 from dmlsplit.models.folding import Constant
@@ -61,20 +62,14 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
 
 def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
     """Maps each name in `values`, a tensor of the main graph, to its elements as a Constant. Raises InputError for a
-    name that is not in the model, and for values that do not form a tensor of numbers."""
+    name that is not in the model."""
     values_and_weights = (*values_of(model.graph), *model.graph.initializer)
     known = {value.name for value in values_and_weights} | computed(model.graph.node)
     found: dict[str, Constant | None] = {}
     for name, value in values.items():
         if name not in known:
             raise _no_tensor(name, model.graph)
-        try:
-            array = np.asarray(value)
-        except ValueError as error:
-            raise InputError(f"values of '{printable(name)}': {error}") from None
-        if array.dtype.kind not in "biuf":
-            raise InputError(f"values of '{printable(name)}': {array.dtype} is not a numeric type")
-        found[name] = Constant.of(array)
+        found[name] = Constant.of(np.asarray(value))
     return found
 
 

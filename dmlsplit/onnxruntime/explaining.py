@@ -19,7 +19,8 @@ import onnx
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.descriptors.schema import known_operator
-from dmlsplit.formats.sessions import Inputs, NodeKey
+from dmlsplit.formats.arguments import inputs_of
+from dmlsplit.formats.sessions import NodeKey
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graphs_of_model import new_graphs
@@ -32,7 +33,7 @@ from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
-from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions, check_options
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 if TYPE_CHECKING:
@@ -209,8 +210,11 @@ def explain(
     Raises InputError if the source is not a model, or has no such node or several; ValueError for an unknown version;
     OSError if a file cannot be read.
     """
+    if not isinstance(node, (str, int)):
+        raise TypeError(f"node: a path, a name or an index is expected, not {type(node).__name__}")
     runtime = find_runtime(version)
-    inputs = Inputs(run_shapes or {}, run_dims or {}, run_values or {}, free_dimensions or {})
+    inputs = inputs_of(run_shapes, run_dims, run_values, free_dimensions, "run_")
+    check_options(options)
     sessions, read = read_sessions(source, inputs, allow_paths=allow_paths)
     session = sessions.of(runtime, options)
     nodes = list(session_nodes(session.graphs))

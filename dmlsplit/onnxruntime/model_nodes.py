@@ -12,6 +12,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, TypeAlias
 
 from dmlsplit.descriptors.dims import Dim
+from dmlsplit.formats.arguments import inputs_of
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, SplitNode
 from dmlsplit.formats.sessions import Inputs
@@ -63,7 +64,7 @@ def read_model(
     If `require_known_names`, a tensor or symbol that the model lacks raises InputError; otherwise it is ignored.
     `free_dimensions` are sizes of symbolic dimensions that are set at session creation.
     """
-    inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
+    inputs = inputs_of(shapes, dims, values, free_dimensions)
     return read_sessions(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
 
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import onnx
 
 from dmlsplit.descriptors.dims import Dim
+from dmlsplit.formats.arguments import inputs_of
 from dmlsplit.formats.onnx import loading
-from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.functions import check_references
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
-from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions, check_options
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.answers import NodeOnRuntime
@@ -50,7 +50,9 @@ def on_onnxruntime(
     Raises InputError if the source is not a model, or does not have these tensors or dimensions; ValueError for an
     unknown version; OSError if a file cannot be read.
     """
-    runtime, inputs = find_runtime(version), Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
+    runtime = find_runtime(version)
+    inputs = inputs_of(run_shapes, None, run_values, free_dimensions, "run_")
+    check_options(options)
     return list(_sessions(source, allow_paths).of(runtime, options, inputs).nodes)
 
 
@@ -74,7 +76,8 @@ def session(
     unknown version; OSError if a file cannot be read.
     """
     runtime = find_runtime(version)
-    inputs = Inputs(shapes or {}, dims or {}, free_dimensions=free_dimensions or {})
+    inputs = inputs_of(shapes, dims, free_dimensions=free_dimensions)
+    check_options(options)
     return _sessions(source, allow_paths).of(runtime, options, inputs).placement
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
-from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions, check_options
 
 if TYPE_CHECKING:
     import onnx
@@ -55,10 +55,12 @@ def reduce(
         import onnx  # noqa: F401
     except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.sessions import Inputs
+    from dmlsplit.formats.arguments import check_source, inputs_of
     from dmlsplit.reducing.findings import Question
     from dmlsplit.reducing.reduction import reduced
 
-    inputs = Inputs(run_shapes or {}, run_dims or {}, {}, free_dimensions or {})
+    inputs = inputs_of(run_shapes, run_dims, None, free_dimensions, "run_")
+    check_source(source)
+    check_options(options)
     question = Question(find_runtime(version), options, inputs)
     return reduced(source, question, rule, check, timeout, seed, allow_paths, progress)

@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import BinaryIO, Final
 
@@ -38,11 +39,20 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     return stream
 
 
-def refuse_single_path(paths: object, name: str) -> None:
-    """Raises TypeError, which names the argument `name`, if one path was passed in place of several: each of its
-    letters would be a path, and "/" would be all files of the machine."""
+def paths_of(paths: object, name: str) -> tuple[str, ...]:
+    """Returns the paths as strings. Raises TypeError, which names the argument `name`, for what is no sequence of
+    paths. One path in place of several is none: each of its letters would be a path, and "/" would be all files of the
+    machine."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError(f"{name}: a sequence of paths is expected; [{paths!r}] is one of a single path")
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"{name}: a sequence of paths is expected, not {type(paths).__name__}")
+    found = []
+    for i, path in enumerate(paths):
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise TypeError(f"{name}[{i}]: a path is expected, not {type(path).__name__}")
+        found.append(os.fsdecode(path))
+    return tuple(found)
 
 
 def input_size(path: str | os.PathLike[str]) -> int:

@@ -23,3 +23,9 @@ class SessionOptions:
 
 
 DEFAULTS: Final = SessionOptions()
+
+
+def check_options(options: object) -> None:
+    """Raises TypeError for what are no SessionOptions."""
+    if not isinstance(options, SessionOptions):
+        raise TypeError(f"options: SessionOptions are expected, not {type(options).__name__}")

@@ -264,6 +264,8 @@ def find_target(
     properties of the device, names from ASSUMPTIONS. Raises ValueError if more than one target is given, a name is
     unknown (the message lists the known names) or a Windows has no DirectML.dll.
     """
+    if isinstance(assume, str) or not isinstance(assume, Iterable):
+        raise TypeError(f"assume: a sequence of properties is expected, not {type(assume).__name__}")
     if windows is not None or windows_ml is not None:
         return _of_windows(windows, windows_ml, feature_level, directml, onnxruntime, tuple(assume))
     if (feature_level is not None) + (directml is not None) + (onnxruntime is not None) > 1:

@@ -135,6 +135,8 @@ def find_windows(name: str | Windows) -> Windows:
     names, for any other."""
     if isinstance(name, Windows):
         return name
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a Windows is a string, not {type(name).__name__}")
     wanted = re.sub(r"^windows[-_ ]*", "", name.strip(), flags=re.IGNORECASE)
     wanted = re.sub(r"[-_ ]+(version[-_ ]+)?", "-", wanted, flags=re.IGNORECASE).upper()
     for each in _WINDOWS:
@@ -148,6 +150,8 @@ def find_windows_ml(version: str | WindowsML) -> WindowsML:
     lists the known releases, for any other name."""
     if isinstance(version, WindowsML):
         return version
+    if not isinstance(version, str):
+        raise TypeError(f"a version of Windows ML is a string, not {type(version).__name__}")
     wanted = version.strip().lower()
     named = [each for each in _WINDOWS_ML if each.version == wanted or each.version.startswith(f"{wanted}.")]
     if not named or not wanted.startswith("2"):

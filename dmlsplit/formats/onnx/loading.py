@@ -12,6 +12,7 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from dmlsplit.formats.arguments import check_source
 from dmlsplit.formats.files import AllowedFolders, note_references
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.cycles import check_cycles
@@ -57,6 +58,7 @@ def of_source(
 
     Raises InputError if the source is not a model, OSError if the file cannot be read.
     """
+    check_source(source)
     if isinstance(source, onnx.ModelProto):
         return source, no_external_data
     if isinstance(source, bytes):

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.arguments import shapes_of
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
@@ -76,7 +77,7 @@ def read_model(
         symbols = [*(dims or ()), *(free_dimensions or ())]
         if symbols and require_known_names:
             raise InputError(f"there is no symbolic dimension '{printable(symbols[0])}'; an IR has none")
-        given = GivenShapes(shapes or {})
+        given = GivenShapes(shapes_of(shapes))
         found = sorted(_items(model, weights, given), key=lambda item: item[0])
         of_nodes = _layer_count(model)
         if require_known_names:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors.dims import Shape, compatible, merged, shape_text
+from dmlsplit.descriptors.dims import Dim, Shape, compatible, merged, shape_text
+from dmlsplit.formats.arguments import given_size
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.nodes import given_size, listed
+from dmlsplit.formats.nodes import listed
 from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
 from dmlsplit.system.errors import InputError
@@ -80,7 +81,7 @@ class Names:
 class GivenShapes:
     """The shapes that the caller gives, by names of tensors or layers."""
 
-    def __init__(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
+    def __init__(self, shapes: Mapping[str, Sequence[Dim]]) -> None:
         self._shapes = {name: _given_shape(name, shape) for name, shape in shapes.items()}
         self._used: set[str] = set()
 
