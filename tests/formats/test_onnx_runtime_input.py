@@ -85,7 +85,7 @@ def test_a_function_that_calls_itself_is_one_clear_error():
     endless = helper.make_function(
         "own", "F", ["v"], ["w"], [node("F", ["v"], ["w"], domain="own")], [helper.make_opsetid("", 17)]
     )
-    with pytest.raises(InputError, match="^function own:F calls itself"):
+    with pytest.raises(InputError, match=r"^function own:F calls itself"):
         ask([node("F", ["x"], ["y"], domain="own")], [X], ["y"], functions=[endless])
 
 
