@@ -63,7 +63,7 @@ def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
     after = moved(graph) or optimized(graph)
     # sessions that make the same nodes and place all nodes alike share this cache
     created = tuple([cell_after(graph, node) for node in after.nodes if is_created(graph, node)])
-    key = "operators", graph.fusions, graph.passed_by_transposes, created, graph.runtime.key < WITH_RESAMPLE3
+    key = "operators", graph.fusions, created, graph.runtime.key < WITH_RESAMPLE3
     return graph.once(key, lambda: tuple(_operators_in(graph, after)))
 
 

@@ -17,16 +17,14 @@ from dmlsplit.onnxruntime.graph_build import GraphBuilder
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
-from dmlsplit.onnxruntime.passes.common_subexpression_elimination import common_subexpression_elimination
-from dmlsplit.onnxruntime.passes.moved_transposes import TransposeMover, UnsureError
+from dmlsplit.onnxruntime.passes.transpose_optimizer import has_quantized, move_transposes
+from dmlsplit.onnxruntime.passes.transposed_tensors import UnsureError
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
 from dmlsplit.onnxruntime.placing import fused_ends, in_graphs
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _OF_LEVEL_1: Final = tuple([each for each in PASSES if each.level <= 1])
 _OF_LEVEL_2: Final = tuple([each for each in PASSES if each.level > 1])
-_MOST_ROUNDS: Final = 10
-"""How often ONNX Runtime repeats the passes of level 1."""
 _UNBOUNDED: Final = 1 << 32
 """The most nodes of a part in which Transposes may be moved, or in which several nodes replace one: their number may
 grow."""
@@ -61,7 +59,7 @@ def optimized(graph: SessionGraph) -> Graph:
 def moved(graph: SessionGraph) -> Graph | None:
     """Returns a copy of the graph after all passes and with its Transposes moved; None if there are none, or if it is
     not known which are moved. The same object for each call."""
-    return graph.once(("moved", graph.fusions, graph.passed_by_transposes), lambda: _moved(graph))
+    return graph.once(("moved", graph.fusions), lambda: _moved(graph))
 
 
 def indices_left(graph: SessionGraph) -> set[int]:
@@ -78,18 +76,11 @@ def _optimized(graph: SessionGraph) -> Graph:
 
 def _moved(graph: SessionGraph) -> Graph | None:
     level = graph.options.optimization
-    if level < 1 or "Transpose" not in graph.graph.operators:
+    if level < 1 or "Transpose" not in graph.graph.operators or has_quantized(graph.graph):
         return None
     made = graph.graph.copy(graph)
     try:
-        mover = TransposeMover(made)
-        for _ in range(_MOST_ROUNDS):
-            run(_OF_LEVEL_1, made, level)
-            is_changed = mover.round()
-            mover.fold()
-            common_subexpression_elimination(made)
-            if not is_changed:
-                break
+        move_transposes(made, lambda changed: run(_OF_LEVEL_1, changed, level))
     except UnsureError:
         return None
     run(_OF_LEVEL_2, made, level)

@@ -33,7 +33,8 @@ from dmlsplit.onnxruntime.facts import MIN_RANK, SMALLEST_BUFFER
 from dmlsplit.onnxruntime.fused import FusedGraph
 from dmlsplit.onnxruntime.operator_traits import QUICK_GELU, Kind, row_of
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
-from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
+from dmlsplit.onnxruntime.passes.transpose_handlers import HANDLERS
+from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SOFTMAX_OF_ONE_AXIS: Final = 13
@@ -334,6 +335,6 @@ class GraphBuilder:
         for node in alive:
             for before in (value.producer for value in self._tensors_of(node)):
                 moves = before in members and before.op_type == "Transpose" and self._moves(before)
-                if moves or (before in found and row_of(before.op_type).transposable):
+                if moves or (before in found and before.op_type in HANDLERS):
                     found.add(node)
         return found

@@ -51,8 +51,8 @@ class VersionFacts:
 
     @property
     def passed_by_transposes(self) -> frozenset[str]:
-        """The operators over which only some versions move Transposes, this one among them."""
-        return self.runtime.traits.passed_by_transposes
+        """The operators of the graph over which only some versions move Transposes, this one among them."""
+        return self.runtime.traits.passed_by_transposes & self.operators_in_file
 
     @property
     def keeps_attentions(self) -> bool:

@@ -18,6 +18,7 @@ from dmlsplit.onnxruntime import passes, session_graph
 from dmlsplit.onnxruntime.fused_parts import optimized, session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import RULES
+from dmlsplit.onnxruntime.passes.transpose_handlers import handler_of
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -286,8 +287,12 @@ def _returns(of):
 
 _PASSES = (*passes.BEFORE_PLACEMENT, *passes.PASSES)
 _ANSWERS = {
-    name for name, of in vars(Facts).items() if isinstance(of, property) and _returns(of) in ("bool", "Quantized")
+    *[name for name, of in vars(Facts).items() if isinstance(of, property) and _returns(of) in ("bool", "Quantized")],
+    "passed_by_transposes",
 }
+
+
+_CALLED = [each.change for each in _PASSES] + [rule for rules in RULES.values() for rule in rules] + [handler_of]
 
 
 @pytest.mark.parametrize("module", sorted({each.change.__module__ for each in _PASSES}))
@@ -299,8 +304,8 @@ def test_passes_declare_what_they_ask_of_the_version(module):
 
 
 def _sources(module):
-    """The syntax of a module of a pass, and of the rules of `passes` that it imports."""
+    """The syntax of a module of a pass, and of the rules, handlers and other passes that it imports."""
     nodes = list(ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))))
-    imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
-    rules = {rule.__module__ for rules in RULES.values() for rule in rules}
-    return nodes + [node for each in imported & rules if each != module for node in _sources(each)]
+    names = {(node.module, name.name) for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
+    called = {(each.__module__, each.__name__) for each in _CALLED}
+    return nodes + [node for each, _ in sorted(names & called) if each != module for node in _sources(each)]

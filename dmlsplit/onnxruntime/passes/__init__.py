@@ -96,7 +96,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),
     _pass(1, gelu_fusion, "Erf", "makes_gelus"),
     _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
-    _pass(1, transpose_optimizer, "Transpose"),
+    _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes compares_all_numbers"),
 )
 """The passes that run before nodes are placed and determine their sizes, in order."""
 PASSES: Final = (

@@ -9,7 +9,7 @@ from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, matmul_scale_fusion, product_of
 from dmlsplit.onnxruntime.passes.patterns import are_on_dml
-from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
+from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
 

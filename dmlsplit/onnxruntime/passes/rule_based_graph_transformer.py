@@ -27,7 +27,6 @@ from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import (
     pre_shape_node_elimination,
 )
 from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
-from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
 
 Rule: TypeAlias = Callable[[Graph, Node], Value | None]
 """Returns the value that can replace a node's output; None if the node does something."""
@@ -38,13 +37,11 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "Expand": (expand_elimination,),
     "Identity": (identity_elimination,),
     "Slice": (slice_elimination,),
-    "Transpose": (undone_transpose,),
     **dict.fromkeys(("Add", "Div", "Mul", "Sub"), (noop_elimination,)),
     **dict.fromkeys(CLIPS, (clip_quantizelinear,)),
 }
-_OF_BRANCHES: Final = {op_type: rules for op_type, rules in RULES.items() if op_type not in ("Identity", "Transpose")}
-"""The rules that apply after branches have taken the places of their Ifs; Identities and Transposes have passes of
-their own."""
+_OF_BRANCHES: Final = {op_type: rules for op_type, rules in RULES.items() if op_type != "Identity"}
+"""The rules that apply after branches have taken the places of their Ifs; Identities have passes of their own."""
 _FIRST: Final = {**_OF_BRANCHES, "Cast": (cast_elimination, first_pre_shape_node_elimination)}
 """The rules that apply before anything is folded."""
 
@@ -80,7 +77,6 @@ def _remove(
     if not any(rule(graph, node) for node in graph.nodes for rule in rules.get(node.op_type, ())):
         return  # the order of the nodes matters only after one is removed
     instead: dict[Value, Value] = {}
-    undone: list[Node] = []
     for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(node.producers))):
         graph.redirect(node, instead)
         if node.op_type not in rules:
@@ -89,7 +85,7 @@ def _remove(
         source = next((value for value in found if value is not None), None)
         if source is None or not _can_be_removed(node) or node.outputs[0].name in kept:
             continue
-        before, result = node.inputs[0].producer, node.outputs[0]
+        result = node.outputs[0]
         within = [reader for reader in result.readers if reader.captured and result in reader.captured]
         if not all(reader.names_inside.can_rename(result.name, source.name) for reader in within):
             continue
@@ -102,15 +98,11 @@ def _remove(
         instead[result] = source
         for reader in within:
             reader.names_inside = reader.names_inside.renamed(result.name, source.name)
-        undone += [before] if before is not None and node.op_type == "Transpose" else []
         graph.remove(node)
     graph.redirect_all(instead)
-    for node in dict.fromkeys(undone):
-        if not node.is_used:
-            graph.remove(node)
 
 
 def _can_be_removed(node: Node) -> bool:
-    """True if a node is a Transpose, has one input, or has exactly one input that a node of the graph computes. Source:
-    CanRemoveNode of graph_utils.cc."""
-    return node.op_type == "Transpose" or len(node.inputs) == 1 or sum(v.producer is not None for v in node.inputs) == 1
+    """True if a node has one input, or has exactly one input that a node of the graph computes. Source: CanRemoveNode
+    of graph_utils.cc."""
+    return len(node.inputs) == 1 or sum(v.producer is not None for v in node.inputs) == 1

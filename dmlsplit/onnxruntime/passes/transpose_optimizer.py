@@ -1,174 +1,273 @@
-"""A Transpose that undoes the one in front of it is removed, and so are two that undo each other around one node; nodes
-over which ONNX Runtime may move other Transposes are marked.
+"""Transposes are moved over the nodes behind them if fewer, or smaller, ones remain, and are removed where they meet
+their inverse.
 
-Source: onnx_transpose_optimization.cc of ONNX Runtime. Other moves, which change the axes and sizes of the nodes in
-between, are not modelled.
+Source: transpose_optimizer.cc and onnx_transpose_optimization.cc of ONNX Runtime.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
-import onnx
-from onnx import helper
+from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.graph import Doubt, Graph, Node, Value
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import common_subexpression_elimination
+from dmlsplit.onnxruntime.passes.transpose_handlers import handler_of
+from dmlsplit.onnxruntime.passes.transposed_tensors import (
+    Axes,
+    Move,
+    TransposedTensors,
+    UnsureError,
+    normalized,
+    permutation,
+)
 
-from dmlsplit.descriptors.dims import is_static
-from dmlsplit.formats.onnx.protobuf import refill
-from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
-from dmlsplit.onnxruntime.operator_traits import row_of
-
+_MOST_ROUNDS: Final = 10
+"""How often ONNX Runtime repeats the passes of level 1."""
 _COST_OF_UNKNOWN: Final = 5
-"""Of a tensor of unknown rank."""
-_SOFTMAX: Final = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
-_SOFTMAX_OF_ONE_AXIS: Final = 13
-"""The first opset in which they work on one axis, by default the last."""
-
-
-def undone_transpose(graph: Graph, node: Node) -> Value | None:
-    """Returns the input of the Transpose in front of this one if the two undo each other; else None. Of three in a row
-    ONNX Runtime merges the first two."""
-    before = node.inputs[0].producer
-    if before is None or before.op_type != "Transpose":
-        return None
-    first = before.inputs[0].producer
-    if first is not None and first.op_type == "Transpose" and _given(first):
-        return None
-    return before.inputs[0] if _undoes(_given(before), _given(node)) else None
-
-
-def _undoes(first: Sequence[int], second: Sequence[int]) -> bool:
-    """True if two permutations of the same dimensions, one after the other, change nothing; False if one is ()."""
-    return bool(first) and len(first) == len(second) and [first[i] for i in second] == list(range(len(first)))
-
-
-def _given(node: Node) -> Sequence[int]:
-    """Returns the permutation that a Transpose has as its attribute; () without one: ONNX Runtime's optimizer leaves
-    such a Transpose where it is."""
-    return permutation(node, 0)
-
-
-def permutation(node: Node, rank: int) -> Sequence[int]:
-    """Returns the permutation of a Transpose: its attribute perm, or () if that is not a permutation; without the
-    attribute, `rank` axes in reverse order."""
-    perm = attribute(node, "perm")
-    found = tuple(range(rank - 1, -1, -1)) if perm is None else tuple(perm.ints)
-    return found if sorted(found) == list(range(len(found))) else ()
+"""Of transposing a tensor of unknown rank."""
 
 
 def transpose_optimizer(graph: Graph) -> None:
-    """Removes, in place, Transposes that undo each other around a node if nothing else reads the tensors between them,
-    and adds Doubt.TRANSPOSED to the nodes over which another Transpose in front of them may be moved.
-
-    ONNX Runtime moves Transposes over a node if those that remain cost less: each other input needs one, and so does
-    the output, unless a Transpose further downstream cancels it.
-    """
-    if not any(node.op_type == "Transpose" for node in graph.nodes):
+    """Removes, in place, the Transposes that are gone when all are moved, where the nodes around them then read and
+    write tensors of the model, and adds Doubt.TRANSPOSED to all other nodes over which Transposes are moved: their
+    tensors have other dimensions than in the model."""
+    if not any(permutation(node) for node in graph.nodes):
         return
-    order = graph.walk()
-    meeting: set[Node] = set()
-    for node in reversed(order):
-        if any(reader.op_type == "Transpose" or _gives(reader, reader in meeting) for reader in node.readers):
-            meeting.add(node)
-    for node in order:
-        if node not in graph or _is_freed(graph, node):
-            continue
-        inputs = [value for value in node.inputs if value.name and not graph.facts.is_constant(value.name)]
-        moved = [value for value in inputs if _gives_to(value)]
-        # a Reshape may act as a Transpose; two Transposes become one
-        gain = sum(_cost(graph, value) for value in moved)
-        costs = [_cost(graph, value) for value in inputs if value not in moved]
-        if node not in meeting:
-            costs.append(max([_cost(graph, value) for value in node.outputs if value.name], default=0))
-        ranks = {len(graph.facts.shape(value.name) or ()) for value in inputs}
-        if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
-            costs.clear()
-        if node.op_type == "Reshape" and not _may_transpose(graph, node):
-            continue
-        if gain > sum(costs) and _is_transposable(node) and not _flattens_across(graph, node):
-            node.doubts |= {Doubt.TRANSPOSED}
+    after = graph.copy()
+    copies = dict(zip(graph.nodes, after.nodes, strict=True))
+    try:
+        passed = move_transposes(after)
+    except UnsureError:
+        doubted = set(_behind_transposes(graph))
+    else:
+        known = _Known(graph, copies, after)
+        known.take_over()
+        doubted = {node for node in graph.nodes if copies[node] in passed and node not in known.tensors}
+    for node in doubted:
+        node.doubts |= {Doubt.TRANSPOSED}
+    after.release()
 
 
-def _is_freed(graph: Graph, node: Node) -> bool:
-    """Removes the Transposes in front of a node and behind it, in place, and returns True, if they undo each other,
-    nothing else reads the tensors between them, and no Transpose is moved over the node in front of them. The axis of
-    the node then refers to the tensor in front of the Transposes."""
-    first, second = node.inputs[0].producer if node.inputs else None, node.only_reader
-    if first is None or second is None or first.op_type != "Transpose" or second.op_type != "Transpose":
-        return False
-    source = first.inputs[0]
-    before = source.producer
-    axes = _given(first)
-    if first.only_reader is not node or not _undoes(axes, _given(second)):
-        return False
-    if before is not None and _gives(before, Doubt.TRANSPOSED in before.doubts):
-        return False
-    if node.op_type in _SOFTMAX and graph.facts.opset >= _SOFTMAX_OF_ONE_AXIS:
-        given = attribute(node, "axis")
-        axis = -1 if given is None else given.i
-        if not -len(axes) <= axis < len(axes):
+class _Known:
+    """The part of what the moves make of a graph that is known: its nodes read and write only tensors of the model.
+
+    `copies` maps the nodes of the graph to those of the graph `after` the moves.
+    """
+
+    def __init__(self, graph: Graph, copies: Mapping[Node, Node], after: Graph) -> None:
+        self.gone = {node for node, other in copies.items() if other not in after and node.is_used}
+        """The nodes that are removed."""
+        self.tensors: dict[Node, tuple[Sequence[Value], Sequence[Value]]] = {}
+        """The nodes that change, with the tensors that they then read, and those that they write."""
+        self._graph, self._copies, self._after = graph, copies, after
+        self._originals = {other: node for node, other in copies.items()}
+        for node, other in copies.items():
+            read, written = _same_in(graph, other.inputs), _same_in(graph, other.outputs)
+            is_changed = other.proto is not node.proto
+            if other not in after or read is None or written is None or (is_changed and node.op_type in JUDGED):
+                continue
+            if is_changed or _names(read) != _names(node.inputs) or _names(written) != _names(node.outputs):
+                self.tensors[node] = read, written
+        while unfit := [node for node in (*self.gone, *self.tensors) if not self._fits(node)]:
+            self.gone.difference_update(unfit)
+            for node in unfit:
+                self.tensors.pop(node, None)
+
+    def take_over(self) -> None:
+        """Changes the graph, in place."""
+        for node in self.gone:
+            self._graph.remove(node)
+        for node, (read, written) in self.tensors.items():
+            node.proto = self._copies[node].proto
+            self._graph.read(node, read)
+            self._graph.write(node, written)
+
+    def _fits(self, node: Node) -> bool:
+        """True if every tensor that the graph then reads is computed by one node, the same as after the moves."""
+        read, written = self.tensors.get(node, ((), ()))
+        lost = [value for value in node.outputs if value.name and value not in written]
+        new = [value for value in written if value.name and value not in node.outputs]
+        return (
+            all(self._writer(value) is not None or self._is_unread(value) for value in lost)
+            and all(value.producer is not None and self._stops(value.producer, value) for value in new)
+            and all(self._is_computed(value) for value in read if value.name and value not in node.inputs)
+        )
+
+    def _writer(self, value: Value) -> Node | None:
+        """Returns the node that changes and then computes a tensor; None if there is none."""
+        producer = self._after.values[value.name].producer
+        found = None if producer is None else self._originals.get(producer)
+        return found if found in self.tensors else None
+
+    def _stops(self, node: Node, value: Value) -> bool:
+        """True if a node that reads or writes a tensor does so no longer."""
+        kept = (*chain(*self.tensors[node]), *node.captured) if node in self.tensors else (value,)
+        return node in self.gone or value not in kept
+
+    def _is_unread(self, value: Value) -> bool:
+        return not value.is_output and all(self._stops(reader, value) for reader in value.readers)
+
+    def _is_computed(self, value: Value) -> bool:
+        """True if a tensor is computed by the node that computes it after the moves, or by none."""
+        producer = self._after.values[value.name].producer
+        if producer is None or value.producer is None:
+            return producer is value.producer
+        return self._writer(value) is not None or self._originals.get(producer) is value.producer
+
+
+def _same_in(graph: Graph, values: Iterable[Value]) -> Sequence[Value] | None:
+    """Returns the values of a graph with the names of `values`, which are of a copy; None if it lacks one."""
+    found = [graph.values.get(value.name) if value.name else value for value in values]
+    known = [value for value in found if value is not None]
+    return known if len(known) == len(found) else None
+
+
+def _names(values: Iterable[Value]) -> list[str]:
+    return [value.name for value in values]
+
+
+def _behind_transposes(graph: Graph) -> Iterable[Node]:
+    """Yields the nodes over which Transposes may be moved, some several times."""
+
+    def behind(node: Node) -> Iterable[Node]:
+        return [reader for reader in node.readers if handler_of(reader, graph.facts) is not None]
+
+    for node in depth_first([node for node in graph.nodes if permutation(node)], behind):
+        yield from behind(node)
+
+
+def has_quantized(graph: Graph) -> bool:
+    """True if the graph has operators with quantized elements: it is not known how Transposes are moved around them."""
+    return any(_is_quantized(node) for node in graph.nodes)
+
+
+def move_transposes(graph: Graph, before_round: Callable[[Graph], None] = lambda graph: None) -> set[Node]:
+    """Moves the Transposes of a graph, in place and round by round, and returns the nodes over which one was moved.
+    `before_round` runs the other passes that ONNX Runtime repeats with this one. Raises UnsureError if it is not known
+    which are moved; the graph is then of no use."""
+    mover = _Mover(graph)
+    for _ in range(_MOST_ROUNDS):
+        before_round(graph)
+        is_changed = mover.round()
+        mover.fold()
+        common_subexpression_elimination(graph)
+        if not is_changed:
+            break
+    return mover.passed
+
+
+class _Mover:
+    """Moves the Transposes of a graph, in place."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.facts = graph.facts
+        self.passed: set[Node] = set()
+        """The nodes over which a Transpose was moved."""
+        self._tensors = TransposedTensors(graph)
+        self._leading: set[Value] = set()
+
+    def round(self) -> bool:
+        """Moves Transposes over the nodes behind them, in the order of the walk; True if the graph has changed."""
+        changed, order = False, self.graph.walk()
+        self._leading = self._leading_to_transposes(order)
+        for node in order:
+            changed |= node in self.graph and self._is_passed(node)
+        return changed
+
+    def fold(self) -> None:
+        """Replaces Transposes, Squeezes and Unsqueezes of constants with constants."""
+        for node in self.graph.walk():
+            source = node.inputs[0] if node.inputs else None
+            if source is None or not self._tensors.is_local_constant(source) or node.outputs[0].is_output:
+                continue
+            if not (axes := self._source_axes(node)):
+                continue
+            constant = self._tensors.arranged(source, axes)
+            self._tensors.replace(list(node.outputs[0].readers), node.outputs[0], constant)
+            self.graph.remove(node)
+
+    def _source_axes(self, node: Node) -> Sequence[int | None]:
+        """Returns, for each dimension of the output of a Transpose, Squeeze or Unsqueeze, the dimension of the input
+        that it is, None for a new one; () for other nodes and if that is not known."""
+        rank = len(self.facts.shape(node.inputs[0].known) or ())
+        if node.op_type == "Transpose":
+            return permutation(node)
+        axes = self._tensors.axes(node) if node.op_type in ("Squeeze", "Unsqueeze") else None
+        if axes is None:
+            return ()
+        if node.op_type == "Squeeze":
+            gone = normalized(axes, rank)
+            return () if gone is None else [i for i in range(rank) if i not in gone]
+        new = normalized(axes, rank + len(axes))
+        kept = iter(range(rank))
+        return () if new is None else [None if i in new else next(kept) for i in range(rank + len(axes))]
+
+    def _leading_to_transposes(self, order: Sequence[Node]) -> set[Value]:
+        """Returns the tensors from which a Transpose is reached over nodes over which Transposes may be moved."""
+        found: set[Value] = set()
+        for node in reversed(order):
+            if node.op_type == "Transpose":
+                found.add(node.inputs[0])
+            elif (
+                (handler := handler_of(node, self.facts)) is not None
+                and handler.transposes_outputs
+                and not found.isdisjoint(node.outputs)
+            ):
+                found.update([node.inputs[i] for i in handler.inputs(self._tensors, node)])
+        return found
+
+    def _is_passed(self, node: Node) -> bool:
+        """Moves a Transpose in front of a node over it if that is cheaper; True if the graph has changed."""
+        handler = handler_of(node, self.facts)
+        if handler is None:
             return False
-        node.proto = _with_axis(node.proto, axes[axis])
-    elif not row_of(node.op_type).movable and (node.op_type not in _SOFTMAX or _flattens_across(graph, node)):
+        for place, value in enumerate(node.inputs):
+            perm = permutation(value.producer)
+            indices = handler.inputs(self._tensors, node) if perm else ()
+            if place not in indices or not self._is_cheaper(node, perm, indices, handler.transposes_outputs):
+                continue
+            assert value.producer is not None
+            self._tensors.moved = value.producer
+            if handler.move(self._tensors, Move(value.producer, node, perm, indices)):
+                self.passed.add(node)
+                return True
         return False
-    outputs = second.outputs
-    graph.read(node, [source, *node.inputs[1:]])
-    for transpose in (first, second):
-        graph.remove(transpose)
-    graph.write(node, outputs)
-    return True
+
+    def _is_cheaper(self, node: Node, perm: Axes, indices: Sequence[int], transposes_outputs: bool) -> bool:
+        """True if moving a Transpose over a node leaves fewer dimensions to transpose in front of the node, and behind
+        it unless a Transpose follows there."""
+        if node.op_type == "Transpose":
+            return True
+        cost = sum(self._cost_of_input(node.inputs[i], perm) for i in indices)
+        if cost < 0 and transposes_outputs and self._leading.isdisjoint(node.outputs):
+            cost += max([self._cost(value) for value in node.outputs], default=0)
+        return cost < 0
+
+    def _cost_of_input(self, value: Value, perm: Axes) -> int:
+        if value.producer is None and self.facts.is_constant(value.name):
+            return 0
+        found = permutation(value.producer)
+        if found:
+            readers = (
+                []
+                if not self._tensors.are_readers_known(value)
+                else [handler_of(node, self.facts) for node in value.readers]
+            )
+            return -self._cost(value) if found == perm and readers and None not in readers else 0
+        return self._cost(value)
+
+    def _cost(self, value: Value) -> int:
+        """Returns the number of a tensor's dimensions other than 1."""
+        shape = self.facts.shape(value.known)
+        return _COST_OF_UNKNOWN if shape is None else sum(size != 1 for size in shape)
 
 
-def _flattens_across(graph: Graph, node: Node) -> bool:
-    """True for a Softmax of an old opset, which makes its tensor a matrix at an axis, behind a Transpose that moves
-    dimensions from one side of that axis to the other."""
-    before = node.inputs[0].producer if node.op_type in _SOFTMAX and node.inputs else None
-    if before is None or before.op_type != "Transpose" or graph.facts.opset >= _SOFTMAX_OF_ONE_AXIS:
-        return False
-    axes, given = permutation(before, len(graph.facts.shape(node.inputs[0].name) or ())), attribute(node, "axis")
-    axis = 1 if given is None else given.i
-    axis += len(axes) if axis < 0 else 0
-    return any((i < axis) != (moved < axis) for i, moved in enumerate(axes))
-
-
-def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
-    """Returns a copy of a node with this axis."""
-    made = onnx.NodeProto()
-    made.CopyFrom(proto)
-    refill(made.attribute, [each for each in proto.attribute if each.name != "axis"])
-    made.attribute.append(helper.make_attribute("axis", axis))
-    return made
-
-
-def _gives_to(value: Value) -> bool:
-    """True for a tensor that a Transpose computes, or that has one in front of it after a move."""
-    producer = value.producer
-    return producer is not None and _gives(producer, Doubt.TRANSPOSED in producer.doubts)
-
-
-def _cost(graph: Graph, value: Value) -> int:
-    """Returns what a Transpose of a tensor costs ONNX Runtime: the number of its dimensions other than 1."""
-    shape = graph.facts.shape(value.known)
-    return _COST_OF_UNKNOWN if shape is None else sum(size != 1 for size in shape)
-
-
-def _gives(node: Node, moved: bool) -> bool:
-    """True for a Transpose that may be moved and, if `moved`, for another node over which a Transpose may be moved;
-    behind a Shape there is a Gather in its place."""
-    if node.op_type == "Transpose":
-        return bool(_given(node))
-    return moved and node.op_type != "Shape" and _is_transposable(node)
-
-
-def _may_transpose(graph: Graph, reshape: Node) -> bool:
-    """True for a Reshape that may be equivalent to a Transpose that moves dimensions of size 1."""
-    before, behind = (graph.facts.shape(value.name) for value in (reshape.inputs[0], reshape.outputs[0]))
-    if before is None or behind is None or not is_static((*before, *behind)):
-        return True
-    return len(before) == len(behind) and [n for n in before if n != 1] == [n for n in behind if n != 1]
-
-
-def _is_transposable(node: Node) -> bool:
-    if node.op_type == "Transpose":
-        return bool(_given(node))
-    return not node.op_type or row_of(node.op_type).transposable
+def _is_quantized(node: Node) -> bool:
+    """True for an operator with quantized elements."""
+    name = node.proto.op_type
+    return "QuantizeLinear" in name or "DequantizeLinear" in name or (bool(domain_of(node.proto)) and "QLinear" in name)

@@ -59,7 +59,8 @@ def test_what_stays(body, more, opset):
 
 def test_a_doubt_is_handed_on():
     swapped = "Transpose<perm=[1,0]>"
-    graph = graph_of(f"{HEAD.format('')} {{ a = {swapped}(x) b = Sqrt(a) t = {swapped}(b) o = Gemm(t, y, c) }}")
+    body = f"a = {swapped}(x) b = Sqrt(a) e = Exp(b) t = {swapped}(e) o = Gemm(t, y, c)"
+    graph = graph_of(f"{HEAD.format('')} {{ {body} }}")
     transpose_optimizer(graph)
     gemm_transpose_fusion(graph)
     assert Doubt.TRANSPOSED in graph.nodes[-1].doubts
