@@ -21,6 +21,13 @@ def schema_of(operator: str, opset: int, domain: str = "") -> Any:
         return None
 
 
+def types_of(schema: Any, parameter: Any) -> frozenset[str]:
+    """Returns the types, such as "tensor(float)", that a schema accepts for one of its inputs or outputs: the
+    parameter's own `types` cannot be read before onnx 1.21."""
+    of = {each.type_param_str: each.allowed_type_strs for each in schema.type_constraints}
+    return frozenset(of.get(parameter.type_str, [parameter.type_str]))
+
+
 def since(operator: str, opset: int) -> int | None:
     """Returns the opset that introduced the version of an operator that is in force in `opset`, both opsets of the
     default domain; None if `opset` has no such operator."""

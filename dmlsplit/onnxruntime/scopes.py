@@ -23,7 +23,7 @@ from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference import DIFFERENT, INERT, Fault, Inference, InferenceError, fault_of, make_harmless
 from dmlsplit.models.once import Once
-from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.schemas import schema_of, types_of
 from dmlsplit.models.scope import LEARNING, Origin, Scope, inside
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.contributed_checks import NotLoaded
@@ -291,7 +291,7 @@ def _kind_of_result(op_type: str, opset: int) -> int | None:
     result = schema.outputs[0]
     if result.type_str == schema.inputs[0].type_str:
         return _LIKE_INPUT
-    return onnx.TensorProto.BOOL if set(result.types) == {"tensor(bool)"} else None
+    return onnx.TensorProto.BOOL if types_of(schema, result) == {"tensor(bool)"} else None
 
 
 @lru_cache(maxsize=4096)
@@ -304,7 +304,7 @@ def _kind_of_learned(op_type: str, opset: int) -> int | None:
     result = schema.outputs[0]
     if result.type_str == schema.inputs[0].type_str:
         return _LIKE_INPUT
-    return onnx.TensorProto.FLOAT if set(result.types) == {"tensor(float)"} else None
+    return onnx.TensorProto.FLOAT if types_of(schema, result) == {"tensor(float)"} else None
 
 
 def _element_types(graph: onnx.GraphProto) -> dict[str, int]:

@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import type_name
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.onnx_nodes import name_of
-from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.schemas import schema_of, types_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.body_checks import fault_of_body
 from dmlsplit.onnxruntime.schema_checks import called
@@ -109,12 +109,13 @@ def _signature(op_type: str, opset: int) -> Signature | None:
     if schema is None:
         return None
     is_inferred = bool(schema.has_type_and_shape_inference_function)
-    return signature_of(_formals(schema.inputs), _formals(schema.outputs), is_inferred)
+    inputs, outputs = [[_formal(schema, each) for each in formals] for formals in (schema.inputs, schema.outputs)]
+    return signature_of(inputs, outputs, is_inferred)
 
 
-def _formals(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> list[Formal]:
+def _formal(schema: onnx.defs.OpSchema, of: onnx.defs.OpSchema.FormalParameter) -> Formal:
     variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
-    return [Formal(each.type_str, each.option == variadic, each.is_homogeneous, each.types) for each in parameters]
+    return Formal(of.type_str, of.option == variadic, of.is_homogeneous, types_of(schema, of))
 
 
 def signature_of(inputs: Sequence[Formal], outputs: Sequence[Formal], is_inferred: bool) -> Signature:
