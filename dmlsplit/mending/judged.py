@@ -32,6 +32,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
+from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, all_uninferred_sizes
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
 from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
 from dmlsplit.onnxruntime.predict import placement
@@ -221,6 +222,16 @@ class JudgedModel:
         if runtime is None or not runtime.observed:
             return ()
         found = all_off_axis(self._session(runtime).graphs)
+        return [(self._spot(each.graph.nodes[each.node.index].proto), each) for each in found]
+
+    @cached_property
+    def uninferred_sizes(self) -> Sequence[tuple[Spot | None, UninferredSize]]:
+        """The Reshapes whose kernel does not infer a size, each with its place in the model (None if it is not known).
+        Empty if the target is not a version of ONNX Runtime whose behaviour was recorded."""
+        runtime = self.target.runtime
+        if runtime is None or not runtime.observed:
+            return ()
+        found = all_uninferred_sizes(self._session(runtime).graphs)
         return [(self._spot(each.graph.nodes[each.node.index].proto), each) for each in found]
 
     @cached_property

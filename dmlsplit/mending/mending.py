@@ -19,6 +19,7 @@ from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
+from dmlsplit.mending.inferred_sizes import without_allowzero
 from dmlsplit.mending.judged import JudgedModel, Step, doubts, failing_elsewhere, faults, observed, session_of
 from dmlsplit.mending.quantization_axes import along_axes
 from dmlsplit.mending.quantized import without_quantized_faults
@@ -116,7 +117,7 @@ def _accepted(judged: JudgedModel, original: Original) -> Step:
         found.judged = judged.changed(judged.model)
     for step in (at_older_opset, within_ranks):
         _add(found, step(found.judged, original))
-    for step in (without_quantized_faults, along_axes) if not found.refusals else ():
+    for step in (without_quantized_faults, along_axes, without_allowzero) if not found.refusals else ():
         _add(found, step(found.judged, original))
     for _ in range(_ROUNDS):
         replaced, changes, refusals = _rewritten(found.judged, original)

@@ -35,6 +35,7 @@ from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_gr
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.imports import DOMAINS
+from dmlsplit.onnxruntime.inferred_sizes import UNINFERRED, infers_with_allowzero
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
@@ -388,6 +389,8 @@ def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> st
     their tensor, and leaves the rest out."""
     if reason := refused_value(graph, node, on_dml=True) or refused_shapes(graph, node):
         return reason
+    if infers_with_allowzero(graph, node):
+        return UNINFERRED
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
         return graph.message(node.index) or "no reason is known"
     divided = _BLOCKS.get(node.op_type)
@@ -409,8 +412,7 @@ def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
     proto = graph.nodes[node.index].proto
     open_sizes = [name for name in proto.input if name and not is_static(graph.shape(name))]
     on_cpu = [name for i, name in enumerate(proto.input) if name and i in row_of(proto.op_type).cpu_inputs]
-    is_known = graph.is_constant if graph.runtime.traits.outer_lengths_are_known else graph.is_initializer
-    if not all(map(is_known, on_cpu)):
+    if not all(map(graph.is_known_to_kernels, on_cpu)):
         return False
     if not graph.model.contradicted.isdisjoint(proto.output):
         return None  # some kernels are, some are not

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
+from dmlsplit.onnxruntime.inferred_sizes import UNINFERRED, UninferredSize, all_uninferred_sizes
 from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
@@ -38,6 +39,7 @@ def _findings(
     yield from _of_ranks(list(all_beyond_rank(graphs)))
     yield from _of_quantized(all_quantized_faults(graphs))
     yield from _of_axes(all_off_axis(graphs))
+    yield from _of_inferred(all_uninferred_sizes(graphs))
     if placed.created is False:
         return
     if found := _of_open_sizes(placed, graphs[-1]):
@@ -112,6 +114,18 @@ def _of_axes(found: Iterable[OffAxis]) -> Iterator[Diagnostic]:
         advice = f"no change of the model is known to help: {first.no_cure}" if first.no_cure else rule.cure
         message = f"{count}{first.why}: {what}; {advice}"
         yield rule.diagnostic(Location(node=first.path), message, expected=first.rank - 1, actual=first.axis)
+
+
+def _of_inferred(found: Iterable[UninferredSize]) -> Iterator[Diagnostic]:
+    """Yields the findings about Reshapes whose kernel does not infer a size, one for each outcome."""
+    groups: dict[bool, list[UninferredSize]] = {}
+    for each in found:
+        groups.setdefault(each.at_run, []).append(each)
+    for at_run, (first, *others) in groups.items():
+        rule = whole_model.INFERRED_SIZE
+        who = f"{1 + len(others)} Reshapes" if others else first.path
+        what = "Run fails" if at_run else "the session is not created"
+        yield rule.diagnostic(Location(node=first.path), f"{who}: {UNINFERRED}: {what}; {rule.cure}")
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:

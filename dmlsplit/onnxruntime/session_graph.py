@@ -547,3 +547,8 @@ class SessionGraph(VersionFacts):
         if name in self._added:
             return self._added[name].is_constant
         return self.graph.is_given(name) or name in self.defaults
+
+    def is_known_to_kernels(self, name: str) -> bool:
+        """True for a constant whose elements a kernel of this graph that is created with the session can read."""
+        known = self.is_constant if self.runtime.traits.outer_lengths_are_known else self.is_initializer
+        return known(name)

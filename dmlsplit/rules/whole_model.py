@@ -11,7 +11,7 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import Source
-from dmlsplit.rules.onnxruntime import HELPER, KERNELS, OBSERVED, PARTITIONER, PREFERENCE
+from dmlsplit.rules.onnxruntime import ADAPTER, HELPER, KERNELS, OBSERVED, PARTITIONER, PREFERENCE
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -181,4 +181,23 @@ QUANTIZATION_AXIS = ModelRule(
     cure="compute it with Cast, Sub and Mul, as dmlsplit legalize does, or export the model at opset 20",
     bad=ModelText(_BY_CHANNEL.replace("SCALES", "5").replace("VALUES", "0.1,0.2,0.3,0.4,0.5").replace("AXIS", "0"), 21),
     good=ModelText(_BY_CHANNEL.replace("SCALES", "4").replace("VALUES", "0.1,0.2,0.3,0.4").replace("AXIS", "1"), 21),
+)
+
+_RESHAPED: Final = (
+    "(float[2,3,4] x) => (float[?,?] y) <int64[2] s = {2,-1}> { a = Relu(x) y = Reshape<allowzero=ZERO>(a, s) }"
+)
+
+INFERRED_SIZE = ModelRule(
+    "model/inferred-size",
+    "A Reshape has allowzero and a size of -1, which DirectML's kernel does not infer.",
+    "ONNX allows a -1 beside allowzero if the shape has no 0, and the CPU infers the size. DirectML's kernel refuses "
+    "it: the session is not created, or Run fails if sizes or the shape are unknown before. PyTorch's exporter writes "
+    "such Reshapes with dynamo=True. Since a shape with a -1 has no 0, the Reshape computes the same without "
+    "allowzero.",
+    (OBSERVED, ADAPTER),
+    Severity.ERROR,
+    Basis.OBSERVED,
+    cure="remove allowzero, as dmlsplit legalize does",
+    bad=ModelText(_RESHAPED.replace("ZERO", "1"), 17),
+    good=ModelText(_RESHAPED.replace("ZERO", "0"), 17),
 )

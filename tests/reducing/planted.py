@@ -181,6 +181,11 @@ FAULTS: Final = {
         opset=21,
         goes_on=True,
     ),
+    "allowzero and -1": Fault(
+        "model/inferred-size",
+        "(float[2,3,4] x) => (float[6,4] y) <int64[2] s = {-1,4}> { y = Reshape<allowzero=1>(x, s) }",
+        goes_on=True,
+    ),
     "rank of a Split": Fault(
         "onnxruntime/rank",
         f"(float[{_NINE}] x) => (float[1,1,1,1,1,1,2,2,1] a, float[1,1,1,1,1,1,2,2,1] b) {{ a, b = Split<axis=8>(x) }}",
