@@ -113,6 +113,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("captures_no_cpu_alone", "1.30.0"),
         ("gives_graphs_names", "1.30.0"),
         ("follows_axes", "1.30.0"),
+        ("keeps_allowzero", "1.30.0"),
         ("compares_all_numbers", "1.30.0"),
         ("keeps_attentions", "1.21.0"),
         ("merges_reshapes", "1.21.0"),

@@ -252,6 +252,10 @@ class Facts(Protocol):
         """True if the session's version of ONNX Runtime fuses Reshapes in a row."""
 
     @property
+    def keeps_allowzero(self) -> bool:
+        """True if the session's version of ONNX Runtime does not fuse a Reshape with allowzero into the one before."""
+
+    @property
     def merges_shapes(self) -> bool:
         """True if the session's version of ONNX Runtime lets Shape nodes of tensors with equal sizes read one
         tensor."""

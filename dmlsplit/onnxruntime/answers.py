@@ -35,7 +35,7 @@ from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_gr
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.imports import DOMAINS
-from dmlsplit.onnxruntime.inferred_sizes import UNINFERRED, infers_with_allowzero
+from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
@@ -239,18 +239,7 @@ def _failures(
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation after it is fused into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
-    for node in optimized(graph).nodes:
-        found += _of_quantized(graph, node, places[node.index])
-    for fault in quantized_faults(graph):
-        kernel = places[fault.node.index].kernel
-        moment = CHECKING if fault.kind is QuantizedFaultKind.KERNEL else OPTIMIZING
-        moment = kernel if fault.kind in MADE_LATE else moment
-        found += () if fault.at_run else (Failure(moment, fault.why, node=fault.path),)
-    for each in off_axis(graph):
-        if each.fails and not each.at_run:
-            found.append(Failure(places[each.node.index].kernel, each.why, node=each.path))
-    for node, why in out_of_range(graph):
-        found.append(Failure(places[node.index].kernel, why, node=graph.path(node.index)))
+    found += _of_optimized(graph, places)
     if graph.is_main and not graph.runtime.traits.maps_shared_inputs:
         found += _shared_inputs(graph)
     left = indices_left(graph)
@@ -258,6 +247,27 @@ def _failures(
         if node.index not in facts:
             found += _of_neighbour(graph, node, places[node.index], node.index in left)
     return found
+
+
+def _of_optimized(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failure]:
+    """Yields the failures of session creation that nodes of the optimized graph cause: quantizations, operators for
+    quantized elements, and Reshapes. `places` maps each node's index to its place."""
+    for node in optimized(graph).nodes:
+        yield from _of_quantized(graph, node, places[node.index])
+    for fault in quantized_faults(graph):
+        kernel = places[fault.node.index].kernel
+        moment = CHECKING if fault.kind is QuantizedFaultKind.KERNEL else OPTIMIZING
+        moment = kernel if fault.kind in MADE_LATE else moment
+        yield from () if fault.at_run else (Failure(moment, fault.why, node=fault.path),)
+    for each in off_axis(graph):
+        if each.fails and not each.at_run:
+            yield Failure(places[each.node.index].kernel, each.why, node=each.path)
+    for node, why in out_of_range(graph):
+        yield Failure(places[node.index].kernel, why, node=graph.path(node.index))
+    for size in uninferred_sizes(graph):
+        made = _is_made_with_session(graph, size.node)
+        if made is not False:
+            yield Failure(places[size.node.index].kernel, size.why, certain=made is True, node=size.path)
 
 
 def _shared_inputs(graph: SessionGraph) -> Iterator[Failure]:
@@ -389,8 +399,6 @@ def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> st
     their tensor, and leaves the rest out."""
     if reason := refused_value(graph, node, on_dml=True) or refused_shapes(graph, node):
         return reason
-    if infers_with_allowzero(graph, node):
-        return UNINFERRED
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
         return graph.message(node.index) or "no reason is known"
     divided = _BLOCKS.get(node.op_type)

@@ -45,7 +45,24 @@ class UninferredSize:
         return self.graph.has_open_sizes(self.node) or not self.graph.is_known_to_kernels(self.node.inputs[1].name)
 
 
-def infers_with_allowzero(graph: SessionGraph, node: Node) -> bool:
+def uninferred_sizes(graph: SessionGraph) -> Iterator[UninferredSize]:
+    """Yields the Reshapes of a graph on DirectML whose kernel cannot be created, in order."""
+    if not any(node.op_type == _RESHAPE for node in graph.nodes):
+        return
+    for node in optimized(graph).nodes:
+        if not node.is_inserted and graph.on_dml(node.index) and _infers_with_allowzero(graph, node):
+            yield UninferredSize(graph, node)
+
+
+def all_uninferred_sizes(graphs: Sequence[SessionGraph]) -> Iterator[UninferredSize]:
+    """Yields the Reshapes that `uninferred_sizes` yields for each graph of a session; graphs that optimization removes
+    are left out."""
+    for graph in graphs:
+        if not graph.is_removed:
+            yield from uninferred_sizes(graph)
+
+
+def _infers_with_allowzero(graph: SessionGraph, node: Node) -> bool:
     """True for a Reshape with allowzero and a shape that is known to have a -1."""
     if node.op_type != _RESHAPE or len(node.inputs) < 2:
         return False
@@ -62,20 +79,3 @@ def _has_inferred(graph: SessionGraph, shape: Value, depth: int) -> bool:
     if made is None or made.op_type != "Concat" or depth == 0:
         return False
     return any(_has_inferred(graph, each, depth - 1) for each in made.inputs)
-
-
-def uninferred_sizes(graph: SessionGraph) -> Iterator[UninferredSize]:
-    """Yields the Reshapes of a graph on DirectML whose kernel cannot be created, in order."""
-    if not any(node.op_type == _RESHAPE for node in graph.nodes):
-        return
-    for node in optimized(graph).nodes:
-        if not node.is_inserted and graph.on_dml(node.index) and infers_with_allowzero(graph, node):
-            yield UninferredSize(graph, node)
-
-
-def all_uninferred_sizes(graphs: Sequence[SessionGraph]) -> Iterator[UninferredSize]:
-    """Yields the Reshapes that `uninferred_sizes` yields for each graph of a session; graphs that optimization removes
-    are left out."""
-    for graph in graphs:
-        if not graph.is_removed:
-            yield from uninferred_sizes(graph)

@@ -136,6 +136,11 @@ class VersionFacts:
         return self.fuses_reshapes and self.runtime.traits.merges_reshapes
 
     @property
+    def keeps_allowzero(self) -> bool:
+        """True if a Reshape with allowzero does not become part of the Reshape before it."""
+        return self.runtime.traits.keeps_allowzero
+
+    @property
     def merges_shapes(self) -> bool:
         """True if Shape nodes of tensors with equal sizes read one tensor."""
         return self.runtime.traits.merges_shapes

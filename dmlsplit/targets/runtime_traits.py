@@ -57,6 +57,8 @@ class RuntimeTraits:
     """True if that is not done for the products around an attention."""
     merges_reshapes: bool = False
     """True if a Reshape and the Reshapes, Squeezes and Unsqueezes that follow become one Reshape."""
+    keeps_allowzero: bool = False
+    """True if a Reshape with allowzero does not become part of the Reshape before it."""
     leaves_large_products: bool = False
     """True if a MatMulInteger of a DynamicQuantizeLinear is not fused when its factors take more than 4 GB. The process
     ends if the rank of a factor is unknown."""
@@ -187,6 +189,7 @@ _1_30: Final = replace(
     compares_all_numbers=True,
     folds_known_sizes=True,
     fuses_new_reshapes=True,
+    keeps_allowzero=True,
     fuses_new_convs=True,
     fuses_new_wheres=True,
     fuses_new_transposes=True,

@@ -105,7 +105,7 @@ PASSES: Final = (
     _pass(1, div_mul_fusion, "Div"),
     _pass(1, gemm_sum_fusion, "Gemm"),
     _pass(1, matmul_add_fusion, "MatMul", "reshapes_products keeps_attentions"),
-    _pass(1, contiguous_reshapes, "MatMul Reshape", "merges_reshapes"),
+    _pass(1, contiguous_reshapes, "MatMul Reshape", "merges_reshapes keeps_allowzero"),
     _pass(1, gemm_transpose_fusion, "Transpose", "fuses_transposes"),
     _pass(1, conv_fusion, "Conv", "fuses_convs"),
     _pass(1, relu_clip_fusion, "Clip"),

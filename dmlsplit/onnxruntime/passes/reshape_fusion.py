@@ -68,17 +68,24 @@ def contiguous_reshapes(graph: Graph) -> None:
     if not graph.facts.merges_reshapes:
         return
     for node in graph.nodes:
-        allow_zero = attribute(node, "allowzero") if node.op_type == "Reshape" else None
-        if node not in graph or node.op_type != "Reshape" or (allow_zero and allow_zero.i):
+        if node not in graph or node.op_type != "Reshape" or _has_allowzero(node):
             continue
         while (after := _next(graph, node)) is not None:
             _join(graph, node, after)
+
+
+def _has_allowzero(node: Node) -> bool:
+    """True for a Reshape in whose shape a 0 is a size of 0."""
+    given = attribute(node, "allowzero") if node.op_type == "Reshape" else None
+    return given is not None and given.i != 0
 
 
 def _next(graph: Graph, node: Node) -> Node | None:
     """Returns the node that is fused into the Reshape `node`; None if there is none."""
     after = node.only_reader
     if after is None or after.op_type not in _CONTIGUOUS or after.inputs[:1] != node.outputs[:1]:
+        return None
+    if graph.facts.keeps_allowzero and _has_allowzero(after):
         return None
     return after if is_static(graph.facts.shape(after.outputs[0].known)) else None
 
@@ -101,8 +108,7 @@ def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
     shape."""
     if reader.op_type == "Cast" and graph.facts.data_type(node.outputs[0].name) == "INT64":
         return _Fate.UNKNOWN, False  # a Reshape without effect is removed
-    allow_zero = attribute(reader, "allowzero")
-    if reader.op_type != "Reshape" or reader.inputs[1:2] != node.outputs[:1] or (allow_zero and allow_zero.i):
+    if reader.op_type != "Reshape" or reader.inputs[1:2] != node.outputs[:1] or _has_allowzero(reader):
         return _Fate.STAYS, False
     data = reader.inputs[0]
     whole = graph.facts.shape(data.name)

@@ -101,8 +101,12 @@ def test_a_size_that_the_kernel_does_not_infer(model, created):
         reshaped((2, -1), opset=23),
         models.text("(float[2,3] x, int64[1] s) => (float[?] y) { y = Reshape<allowzero=1>(x, s) }"),
         models.text("(float[2,3] x) => (float[?] y) <int64[1] s = {-1}> { y = Reshape(x, s) }"),
+        models.text(
+            """(float[1,4,2] x, float[2,2] w) => (float[?,?,?] y) <float[2] b = {1,2}, int64[3] s = {4,-1,1}>
+            { m = MatMul(x, w) a = Add(m, b) y = Reshape<allowzero=1>(a, s) }"""
+        ),
     ],
-    ids=["without", "no -1", "a 0", "strings", "on the CPU", "a given shape", "no attribute"],
+    ids=["without", "no -1", "a 0", "strings", "on the CPU", "a given shape", "no attribute", "merged"],
 )
 def test_other_reshapes_stay(model):
     session = dml.onnxruntime.session(model, VERSION)
