@@ -291,7 +291,8 @@ class Graph:
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
         self.unresolved: dict[Node, str] = {}
-        """Maps each node that reads a tensor which no node computes any more to the first such tensor."""
+        """Maps each node that reads a tensor which no node computes any more, or which its replacement cannot read, to
+        the first such tensor."""
         self.unsigned: set[Value] = set()
         """The INT8 tensors that become UINT8."""
         self.merged: set[Value] = set()

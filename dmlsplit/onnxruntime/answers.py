@@ -309,8 +309,10 @@ def _with_copies_last(graph: SessionGraph) -> Sequence[Node]:
 def _of_removals(graph: SessionGraph) -> Iterator[Failure]:
     """Yields the failures of session creation that removed Clips and quantizations cause."""
     for node, name in optimized(graph).unresolved.items():
-        path = graph.path(node.index)
-        why = f"{path} reads {printable(name, 60)}, whose node computes the output of a removed QuantizeLinear instead"
+        path, read = graph.path(node.index), printable(name, 60)
+        why = f"{path} reads {read}, whose node computes the output of a removed QuantizeLinear instead"
+        if node.op_type == "Reshape":
+            why = f"{path} becomes one Reshape with the Reshape before it, and nothing can read {read}, its shape"
         yield Failure(OPTIMIZING, why, node=path)
     for node in clips_that_fail(graph.graph) if graph.options.optimization >= 1 else ():
         path = graph.path(node.index)

@@ -64,13 +64,17 @@ def reshape_fusion(graph: Graph) -> None:
 
 def contiguous_reshapes(graph: Graph) -> None:
     """Fuses, in place, each Reshape with the Reshapes, Squeezes and Unsqueezes of static results that follow it, each
-    the only reader of the one before: one Reshape to a constant shape is left."""
+    the only reader of the one before: one Reshape to a constant shape is left. If a node computes the shape of the
+    first one, ONNX Runtime fails: the new Reshape has no input that could read it. It is recorded as unresolved."""
     if not graph.facts.merges_reshapes:
         return
     for node in graph.nodes:
         if node not in graph or node.op_type != "Reshape" or _has_allowzero(node):
             continue
         while (after := _next(graph, node)) is not None:
+            shape = node.inputs[1] if len(node.inputs) > 1 else None
+            if shape is not None and shape.producer is not None:
+                graph.unresolved.setdefault(node, shape.name)
             _join(graph, node, after)
 
 

@@ -9,6 +9,7 @@ from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import contiguous_reshapes, reshape_fusion
 from tests.onnxruntime.passes import after, graph_of
+from tests.onnxruntime.placements import placed
 
 HEAD = "(float[N,M,K,6] x, float[N,M,K,6] y, int64[1] n) => (float[?,?] o)"
 CONSTANTS = (
@@ -150,3 +151,25 @@ def test_a_reshape_is_fused_with_those_around_a_product():
         ]
 
     after(change, f"{RESHAPED} {{ a = Reshape(x, t) m = MatMul(a, w) o = Add(m, b) }}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "behind", "version", "failing"),
+    [
+        ("s = Shape(z)", "Reshape(a, t)", "1.24.4", "r"),
+        ("s = Shape(z)", "Reshape(a, t)", "1.30.0", "r"),
+        ("s = Shape(z)", "Reshape(a, t)", "1.20.1", None),
+        ("s = Identity(k)", "Reshape(a, t)", "1.24.4", None),
+        ("s = Shape(z)", "Reshape(a, k)", "1.24.4", None),
+        ("s = Shape(x)", "Reshape(a, t)", "1.24.4", None),
+    ],
+    ids=["computed", "a new version", "an old version", "an input", "not static", "folded"],
+)
+def test_a_reshape_to_a_computed_shape_fails_where_it_is_merged(shape, behind, version, failing):
+    found = placed(
+        f"(float[6,4] x, float[A,B] z, int64[2] k) => (float[?,?] y) <int64[2] t = {{4,6}}> "
+        f"{{ {shape} a = Reshape(x, s) r = {behind} y = Relu(r) }}",
+        version,
+        18,
+    )
+    assert (found.created, found.failure and found.failure.node) == (failing is None, failing)
