@@ -46,15 +46,14 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
     node = entry.node
     if node is None:
         return answers
-    from dmlsplit.checking.node_verdicts import column_in_graph, judge_node
-    from dmlsplit.checking.open_sizes import OpenNode
+    from dmlsplit.checking.node_verdicts import Basis, basis_of, column_in_graph, judge_node, open_node_of
 
-    open_node = OpenNode.of(node) if desc is None else None
+    open_node = open_node_of(node, desc)
     obstacle = node.obstacle() if desc is None and open_node is None else None
     is_known, found = desc is not None or open_node is not None, []
     for i, column in enumerate(asked.columns):
         target = column.target
-        if target.runtime is not None and node.in_session is not None:
+        if basis_of(node, open_node, target) is Basis.SESSION:
             is_known = True
             report, row = judge_node(node, entry.descriptor, target, advises=False)
             found.append(Compatibility(column, row.outcome if report.ok else Use.REFUSED, report, None))
@@ -69,10 +68,8 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
             doubts = () if obstacle is None else (obstacle,)
             report = Report(doubts, target.name, None, node.report.operator)
             answer = Compatibility(column, Use.UNKNOWN, report, None)
-        if node.report.ok and node.in_session is not None:
-            report, use = column_in_graph(answer.report, answer.use, node.in_session, target)
-            answer = answer._replace(use=use, report=report)
-        found.append(answer)
+        report, use = column_in_graph(answer.report, answer.use, node, target)
+        found.append(answer._replace(use=use, report=report))
     return tuple(found) if is_known or any(each.use is Use.REFUSED for each in found) else ()
 
 

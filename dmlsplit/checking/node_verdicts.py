@@ -3,6 +3,7 @@ target."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,11 +28,42 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import minimum_feature_level
 
 if TYPE_CHECKING:
-    from dmlsplit.checking.open_sizes import OpenAnswer
+    from dmlsplit.checking.open_sizes import OpenAnswer, OpenNode
     from dmlsplit.formats.sessions import InSession, NodeKey, Sessions
     from dmlsplit.graphs.execution import Correctness
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+
+
+class Basis(enum.Enum):
+    """What decides about a node, in order; of a valid node, its graph decides after it."""
+
+    SESSION = enum.auto()
+    """The target's version of ONNX Runtime."""
+    FRAMEWORK = enum.auto()
+    """The node's framework, which does not allow it."""
+    SIZES = enum.auto()
+    """All sizes that its model leaves open."""
+    DESCRIPTOR = enum.auto()
+    """Its descriptor, or why it has none."""
+
+
+def basis_of(node: SplitNode | JoinNode, open_node: OpenNode | None, target: Target) -> Basis:
+    """Returns what decides about a node on a target; `open_node` is what `open_node_of` returns for it."""
+    if target.runtime is not None and node.in_session is not None:
+        return Basis.SESSION
+    if not node.report.ok:
+        return Basis.FRAMEWORK
+    return Basis.DESCRIPTOR if open_node is None else Basis.SIZES
+
+
+def open_node_of(node: SplitNode | JoinNode, descriptor: object | None) -> OpenNode | None:
+    """Returns the OpenNode of a node whose descriptor is None; None if there is none, or with a descriptor."""
+    if descriptor is not None or not node.report.ok:
+        return None
+    from dmlsplit.checking.open_sizes import OpenNode  # few models have open sizes
+
+    return OpenNode.of(node)
 
 
 def judge_node(
@@ -45,16 +77,12 @@ def judge_node(
     """
     operator = f"{node.op} {node.version}" if node.version else node.op
     row = NodeSummary(node.path, operator, node.data_type, node.whole_shape, node.axis, node.lengths, Use.NOT_ASKED)
-    in_session = node.in_session if target.runtime is not None else None
-    if in_session is None and not node.report.ok:
-        return replace(node.report, judged_by=target.name), row
-    open_node = None
-    if descriptor is None:
-        from dmlsplit.checking.open_sizes import OpenNode  # few models have open sizes
-
-        open_node = OpenNode.of(node)
+    open_node = open_node_of(node, descriptor)
+    basis = basis_of(node, open_node, target)
     report: Report
-    if in_session is not None:
+    if basis is Basis.FRAMEWORK:
+        return replace(node.report, judged_by=target.name), row
+    if basis is Basis.SESSION:
         report = in_runtime = judged_in_session(node, target)
         assert in_runtime.answer is not None
         use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
@@ -67,7 +95,7 @@ def judge_node(
     level = None if open_node is None else open_node.lowest_level
     row = row._replace(minimum_level=level if descriptor is None else minimum_feature_level(descriptor))
     if node.report.ok and node.in_session is not None:
-        report, row = _in_graph(report, row, node.in_session, target, advises=advises)
+        return _in_graph(report, row, node.in_session, target, advises=advises)
     return report, row
 
 
@@ -142,9 +170,11 @@ def _in_graph(
     return _with_faults(report, found), row._replace(graph=_correctness(found))
 
 
-def column_in_graph(report: Report, use: Use, node: InSession, target: Target) -> tuple[Report, Use]:
-    """Returns the answer of a column about a node combined with the one about its graphs."""
-    found = graph_diagnostics(node.sessions, node.place, target)
+def column_in_graph(report: Report, use: Use, node: SplitNode | JoinNode, target: Target) -> tuple[Report, Use]:
+    """Returns the answer of a column about a node combined with the one about its graphs, if it has any."""
+    if not node.report.ok or node.in_session is None:
+        return report, use
+    found = graph_diagnostics(node.in_session.sessions, node.in_session.place, target)
     return _with_faults(report, found), in_graph(use, _correctness(found))
 
 
