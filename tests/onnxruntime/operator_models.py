@@ -1,8 +1,8 @@
 """Models of one node: each operator of the default domain, ai.onnx.ml and com.microsoft, at each version, type and
 variant.
 
-tests/data/onnxruntime/operator_models.json has what the operators are given, contributed_schemas.json.xz the schemas of
-those that onnx does not have. An input is a shape, whose type is the schema's, or a constant:
+tests/data/onnxruntime/operator_models.json has what the operators are given. An input is a shape, whose type is the
+schema's, or a constant:
 
     [2, 3]                                         an input
     {"type": "int64", "shape": [2]}                an input of that type, or of that type parameter
@@ -27,6 +27,8 @@ import numpy as np
 import onnx
 from onnx import defs, helper
 
+import dmlsplit
+from dmlsplit.onnxruntime.contributed_schemas import PLACE
 from dmlsplit.onnxruntime.operators import EXPANDED, table
 
 DATA = Path(__file__).parent.parent / "data/onnxruntime"
@@ -102,7 +104,8 @@ def element(text: str) -> str | None:
 
 @cache
 def schemas() -> dict[tuple[str, str, int], Schema]:
-    """By domain, name and version; sorted."""
+    """By domain, name and version; sorted. Those that onnx does not have are in the package, by version of ONNX
+    Runtime: the newest that has the operator."""
     found = {}
     for each in defs.get_all_schemas_with_history():
         if each.domain in ("", LEARNING):
@@ -115,11 +118,14 @@ def schemas() -> dict[tuple[str, str, int], Schema]:
                 allowed,
                 frozenset(each.attributes),
             )
-    contributed = json.loads(lzma.decompress((DATA / "contributed_schemas.json.xz").read_bytes()))
-    for domain, operators in contributed.items():
-        for name, versions in operators.items():
-            for version, inputs, outputs, parameters, attributes in versions:
-                found[domain, name, version] = Schema(inputs, outputs, parameters, frozenset(attributes))
+    contributed = json.loads(lzma.decompress((Path(dmlsplit.__file__).parent / PLACE).read_bytes()))
+    for operator, versions in contributed["operators"].items():
+        domain, _, name = operator.rpartition(".")
+        for version, cells in versions.items():
+            (*_, newest) = [cell for cell in cells if cell is not None]
+            row = contributed["rows"][newest]
+            inputs, outputs = ([(text, option) for text, option, _ in row[side]] for side in ("inputs", "outputs"))
+            found[domain, name, int(version)] = Schema(inputs, outputs, row["types"], frozenset(row["attributes"]))
     return dict(sorted(found.items()))
 
 
