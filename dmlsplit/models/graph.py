@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.names_inside import NO_NAMES, NamesInside
 from dmlsplit.models.taken_branches import TakenBranches, UntakenIfs
-from dmlsplit.targets.runtime_traits import Quantized
+from dmlsplit.models.version_facts import VersionFacts
 
 
 class Doubt(enum.Enum):
@@ -137,12 +137,8 @@ class Node:
         return reader if reader.inputs.count(value) == 1 else None
 
 
-class Facts(Protocol):
-    """The types, shapes and constants of a graph's tensors, by name."""
-
-    @property
-    def opset(self) -> int:
-        """The opset of the default domain."""
+class Facts(VersionFacts, Protocol):
+    """The types, shapes and constants of a graph's tensors, by name, and what its version of ONNX Runtime does."""
 
     @property
     def given_constants(self) -> Iterable[str]:
@@ -179,95 +175,6 @@ class Facts(Protocol):
     @property
     def is_main(self) -> bool:
         """True for the model's own graph, False for a graph in a node."""
-
-    @property
-    def quantized(self) -> Quantized:
-        """How the session's version of ONNX Runtime fuses nodes between DequantizeLinears and QuantizeLinears."""
-
-    @property
-    def reshapes_products(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces a MatMul of more than two dimensions with a
-        Gemm between two Reshapes."""
-
-    @property
-    def passed_by_transposes(self) -> frozenset[str]:
-        """The operators over which only some versions of ONNX Runtime move Transposes, the session's among them."""
-
-    @property
-    def keeps_attentions(self) -> bool:
-        """True if the session's version of ONNX Runtime does not replace the MatMuls around an attention with a Gemm
-        between two Reshapes, even if `reshapes_products`."""
-
-    @property
-    def leaves_large_products(self) -> bool:
-        """True if the session's version of ONNX Runtime creates no MatMulIntegerToFloat with factors of more
-        than 4 GB."""
-
-    @property
-    def fuses_convs(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses scales and shifts that follow a Conv into its weights."""
-
-    @property
-    def makes_gelus(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces nodes that compute a Gelu with one Gelu."""
-
-    @property
-    def makes_layer_norms(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces nodes that compute a LayerNormalization with
-        one, before nodes are placed."""
-
-    @property
-    def reads_half_epsilons(self) -> bool:
-        """True if the session's version of ONNX Runtime also creates a LayerNormalization if the epsilon is a
-        constant of FLOAT16."""
-
-    @property
-    def removes_dropouts(self) -> bool:
-        """True if the session's version of ONNX Runtime removes a Dropout that does nothing."""
-
-    @property
-    def removes_casts(self) -> bool:
-        """True if the session's version of ONNX Runtime removes a Cast that only Shapes read."""
-
-    @property
-    def removes_clips(self) -> bool:
-        """True if the session's version of ONNX Runtime removes a Relu or Clip that changes nothing that is
-        quantized."""
-
-    @property
-    def fuses_transposes(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses Transposes into the Gemms that they are around."""
-
-    @property
-    def fuses_wheres(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses a Where with the Not that computes its condition."""
-
-    @property
-    def fuses_reshapes(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces the shape that a Concat computes for a Reshape with
-        a constant."""
-
-    @property
-    def merges_reshapes(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses Reshapes in a row."""
-
-    @property
-    def keeps_allowzero(self) -> bool:
-        """True if the session's version of ONNX Runtime does not fuse a Reshape with allowzero into the one before."""
-
-    @property
-    def merges_shapes(self) -> bool:
-        """True if the session's version of ONNX Runtime lets Shape nodes of tensors with equal sizes read one
-        tensor."""
-
-    @property
-    def compares_all_numbers(self) -> bool:
-        """True if the session's version of ONNX Runtime merges equal nodes whatever the type of the number that is
-        their attribute."""
-
-    @property
-    def folds_known_sizes(self) -> bool:
-        """True if the session's version of ONNX Runtime folds a node only if the sizes of its results are inferred."""
 
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU provider has a kernel for the node with this index."""

@@ -73,7 +73,7 @@ class OffAxis:
 def off_axis(graph: SessionGraph) -> Iterator[OffAxis]:
     """Yields the quantizations of a graph, in order, that are not computed along their axis. Those that optimization
     moves are left out: their axis is not tracked."""
-    if graph.opset < _FIRST or graph.runtime.traits.follows_axes:
+    if graph.opset < _FIRST or graph.traits.follows_axes:
         return
     if not any(node.op_type in (DEQUANTIZE, QUANTIZE) for node in graph.nodes):
         return
@@ -93,9 +93,7 @@ def out_of_range(graph: SessionGraph) -> Iterator[tuple[Node, str]]:
     """Yields the quantizations of a graph whose kernel cannot be created with the session, with the reason: a vector of
     scales or zero points, even of one element, is along an axis that the tensor does not have. Where all sizes are
     equal, the kernel does not look at the axis. A quantization that optimization inserts has the default axis."""
-    if not _FIRST_WITH_AXIS <= graph.opset < _FIRST and not (
-        graph.opset >= _FIRST and graph.runtime.traits.follows_axes
-    ):
+    if not _FIRST_WITH_AXIS <= graph.opset < _FIRST and not (graph.opset >= _FIRST and graph.traits.follows_axes):
         return
     if not any(node.op_type in (DEQUANTIZE, QUANTIZE) for node in graph.nodes):
         return
@@ -105,7 +103,7 @@ def out_of_range(graph: SessionGraph) -> Iterator[tuple[Node, str]]:
             continue
         whole = graph.shape(node.inputs[0].known)
         others = [scaling_shape(made, value) for value in node.inputs[1:] if value.name]
-        moved = node.is_inserted and not graph.quantized.moves_axes
+        moved = node.is_inserted and not graph.traits.quantized.moves_axes
         given = None if moved else attribute(node, "axis")
         axis, rank = _AXIS if given is None else given.i, len(whole or ())
         vector = any(each is not None and len(each) == 1 and each != whole for each in others)

@@ -204,7 +204,8 @@ def _made_late(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
 
 def _is_left(graph: SessionGraph, node: Node) -> bool:
     """True for a node of the model that reads quantized elements in place of those that it reads in the file."""
-    if not node.inputs or node.op_type not in graph.quantized.moved or node.op_type != graph.nodes[node.index].op_type:
+    is_moved = node.op_type in graph.traits.quantized.moved and node.op_type == graph.nodes[node.index].op_type
+    if not node.inputs or not is_moved:
         return False
     kind, given = graph.data_type(node.inputs[0].known_type), graph.types_of_tensors(node.index)[0]
     return kind is not None and given[0] is not None and kind.lower() != given[0]

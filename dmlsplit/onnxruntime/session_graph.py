@@ -20,6 +20,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.models.taken_branches import TakenBranches
+from dmlsplit.models.version_facts import VersionFacts
 from dmlsplit.onnxruntime.expansion import holds_graphs
 from dmlsplit.onnxruntime.inner_reads import likely_to_read, read_inside
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -36,7 +37,6 @@ from dmlsplit.onnxruntime.operators import (
 )
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.onnxruntime.version_facts import VersionFacts
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 
@@ -165,11 +165,11 @@ class SessionGraph(VersionFacts):
             return True
         level = self.options.optimization
         made = that_may_change(self.operators_in_file, BEFORE_PLACEMENT, level)
-        if any(getattr(self, name) != getattr(other, name) for each in made for name in each.asks):
+        if any(self.asked(name) != other.asked(name) for each in made for name in each.asks):
             return True
         if level < 1:
             return False
-        by_size = self.folds_known_sizes != other.folds_known_sizes
+        by_size = self.traits.folds_known_sizes != other.traits.folds_known_sizes
         if not by_size and self._implemented == other._implemented:
             return False
         for i, node in enumerate(self.nodes):
@@ -254,7 +254,7 @@ class SessionGraph(VersionFacts):
     def fusions(self) -> tuple[object, ...]:
         """The properties of the session that, besides the graph, determine the result of the passes after placement:
         runtimes with equal properties share that result."""
-        return tuple([getattr(self, name) for name in self._asked])
+        return tuple([self.asked(name) for name in self._asked])
 
     @cached_property
     def _asked(self) -> Sequence[str]:
@@ -436,7 +436,7 @@ class SessionGraph(VersionFacts):
         """Returns the operator table's answer about node `node` with the tensors and types of the node with this index.
         `opset` None stands for the model's opset. None if the table has no answer."""
         at = self.opset if opset is None else opset
-        if not self.runtime.traits.ifs_read_sequences and operator_name(node) == "If" and self._reads_sequences(index):
+        if not self.traits.ifs_read_sequences and operator_name(node) == "If" and self._reads_sequences(index):
             return Cell.CPU
         learning = self.scope.origin.learning
         return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index), learning)

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 from collections import Counter
+from dataclasses import fields
 
 import pytest
 
@@ -13,12 +14,13 @@ from dmlsplit.descriptors.enums import ExecutionFlags
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.models.graph import Facts
+from dmlsplit.models.version_facts import VersionFacts
 from dmlsplit.onnxruntime import passes, session_graph
 from dmlsplit.onnxruntime.fused_parts import optimized, session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import RULES
 from dmlsplit.onnxruntime.passes.transpose_handlers import handler_of
+from dmlsplit.targets.runtime_traits import RuntimeTraits
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -264,7 +266,7 @@ def test_versions_share_graphs_unless_a_pass_that_may_change_them_asks():
     model = text(f"{ROWS} {{ a, b = Split<axis=1>(x) s = Sigmoid(b) m = Mul(a, s) n = Neg(m) o = Abs(n) }}")
     sessions = OnnxSessions(loading.without_weights(model), no_external_data)
     first, second = (sessions.of(find_runtime(version)).graphs[0] for version in ("1.24.4", "1.30.0"))
-    assert first.reads_half_epsilons != second.reads_half_epsilons
+    assert first.asked("reads_half_epsilons") != second.asked("reads_half_epsilons")
     assert session_graphs(first) is session_graphs(second)
 
 
@@ -281,14 +283,10 @@ def test_versions_that_answer_a_pass_before_placement_otherwise_share_no_graph(m
     assert [[node.op_type for node in graph.graph.nodes] for graph in graphs] == [["Conv", "Neg"], ["Conv"]]
 
 
-def _returns(of):
-    return of.fget.__annotations__["return"]
-
-
 _PASSES = (*passes.BEFORE_PLACEMENT, *passes.PASSES)
 _ANSWERS = {
-    *[name for name, of in vars(Facts).items() if isinstance(of, property) and _returns(of) in ("bool", "Quantized")],
-    "passed_by_transposes",
+    *[name for name, of in vars(VersionFacts).items() if isinstance(of, property) and name != "traits"],
+    *[each.name for each in fields(RuntimeTraits)],
 }
 
 

@@ -212,7 +212,8 @@ def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
     for operators that move elements."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
-    if graph.facts.folds_known_sizes and not all(is_static(graph.facts.shape(v.name)) for v in node.outputs if v.name):
+    is_sized = all(is_static(graph.facts.shape(value.name)) for value in node.outputs if value.name)
+    if graph.facts.traits.folds_known_sizes and not is_sized:
         return False
     types = [graph.facts.data_type(name) for name in names]
     half = any(each in _HALF for each in types)

@@ -65,7 +65,7 @@ def _epsilon(graph: Graph, add: Node) -> float:
     epsilon."""
     name = add.inputs[1].name
     elements, data_type = graph.facts.elements(name), graph.facts.data_type(name)
-    is_read = data_type == "FLOAT" or (data_type == "FLOAT16" and graph.facts.reads_half_epsilons)
+    is_read = data_type == "FLOAT" or (data_type == "FLOAT16" and graph.facts.traits.reads_half_epsilons)
     return float(elements.reshape(-1)[0]) if elements is not None and is_read else _EPSILON
 
 

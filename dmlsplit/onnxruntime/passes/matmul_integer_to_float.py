@@ -44,7 +44,7 @@ def matmul_integer_to_float(graph: Graph) -> None:
 def ended_by(graph: Graph) -> Iterator[Node]:
     """Yields the fused nodes that crash ONNX Runtime's process: a version that checks the size of the factors does not
     expect a factor of unknown rank."""
-    if graph.facts.leaves_large_products:
+    if graph.facts.traits.leaves_large_products:
         made = [node for node in graph.nodes if node.op_type == MATMUL_INTEGER_TO_FLOAT]
         asked = [node for node in made if are_on_dml(graph, [node]) and _is_quantized(node)]
         yield from (node for node in asked if None in [graph.facts.shape(value.known) for value in node.inputs[:2]])
@@ -58,7 +58,8 @@ def _found(graph: Graph, mul: Node) -> _Found | None:
     on_dml = graph.facts.on_dml(mul.index)
     if on_dml is None or (not on_dml and graph.facts.data_type(mul.inputs[0].known) == "FLOAT16"):
         return None
-    if on_dml and graph.facts.leaves_large_products and _is_quantized(product) and _is_large(graph, product, cast):
+    leaves = on_dml and graph.facts.traits.leaves_large_products
+    if leaves and _is_quantized(product) and _is_large(graph, product, cast):
         return None
     return _Found(product, cast, scale)
 

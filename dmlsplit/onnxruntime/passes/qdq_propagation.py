@@ -36,7 +36,7 @@ def qdq_propagation(graph: Graph) -> None:
 
 def is_moved_over(graph: Graph, node: Node) -> bool:
     """True for a node over which a DequantizeLinear or QuantizeLinear is moved."""
-    newest = graph.facts.quantized.propagated
+    newest = graph.facts.traits.quantized.propagated
     if node.op_type not in newest:
         return False
     version = since(node.op_type, graph.facts.opset) or 0
@@ -79,7 +79,7 @@ def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, list[Valu
         output = mover.outputs[0]
         readers = sorted(output.readers, key=lambda each: each.number)
         several = len(readers) + output.is_output > 1
-        if not is_moved_over(graph, mover) or (several and not graph.facts.quantized.to_several):
+        if not is_moved_over(graph, mover) or (several and not graph.facts.traits.quantized.to_several):
             continue
         if not (readers or output.is_output) or any(reader.op_type == QUANTIZE for reader in readers):
             continue
@@ -125,5 +125,5 @@ def is_scalar(graph: Graph, value: Value) -> bool:
 def scaling_shape(graph: Graph, value: Value) -> Shape | None:
     """Returns the shape of a scale or zero point; None if its rank is not known."""
     found = graph.facts.shape(value.known)
-    widened = graph.facts.quantized.widens_merged and value in graph.merged
+    widened = graph.facts.traits.quantized.widens_merged and value in graph.merged
     return (1, *found) if widened and found is not None else found

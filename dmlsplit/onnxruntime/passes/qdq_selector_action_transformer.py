@@ -58,7 +58,7 @@ class _Group(NamedTuple):
 
 def qdq_selector_action_transformer(graph: Graph) -> None:
     """Merges or replaces, in place, the nodes of groups, then removes quantizations that cancel each other."""
-    quantized = graph.facts.quantized
+    quantized = graph.facts.traits.quantized
     graph.unsigned = _made_unsigned(graph)
     quantizations = [node for node in graph.nodes if node.op_type in (DEQUANTIZE, QUANTIZE)]
     packed = _PRODUCTS if quantized.packs_weights else frozenset()
@@ -102,7 +102,7 @@ def _group(graph: Graph, node: Node) -> _Group | None:
     before = [each for each in producers if each is not None and each.op_type == DEQUANTIZE]
     if not before:
         return None
-    clip = node.only_reader if graph.facts.quantized.behind_clips else None
+    clip = node.only_reader if graph.facts.traits.quantized.behind_clips else None
     if clip is not None and (clip.op_type not in CLIPS or clip.only_reader is None):
         clip = None
     last = node if clip is None else clip
@@ -141,7 +141,7 @@ def _moves(graph: Graph, group: _Group) -> bool:
         return False  # the Transpose was moved behind the pair, which stays if several nodes read it
     if node.op_type not in _ORDERED:
         return True
-    first_pool_alone = graph.facts.quantized.propagated["MaxPool"] is not None
+    first_pool_alone = graph.facts.traits.quantized.propagated["MaxPool"] is not None
     if node.op_type == "MaxPool" and first_pool_alone and since("MaxPool", graph.facts.opset) != _FIRST_POOL:
         return False
     scale = graph.facts.elements(first.inputs[1].name)
@@ -170,7 +170,7 @@ def _computes(graph: Graph, group: _Group) -> bool:
         return False
     read, written = list(group.read), group.written
     if node.op_type == "Conv" and len(read) == _SCALED:
-        fits = not graph.facts.quantized.checks_biases or _has_fitting_bias(graph, group)
+        fits = not graph.facts.traits.quantized.checks_biases or _has_fitting_bias(graph, group)
         if read.pop() != "INT32" or not fits:
             return False
     if node.op_type in _WITHOUT_SIGN and read[0] == "INT8":

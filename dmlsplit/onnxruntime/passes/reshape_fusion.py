@@ -89,7 +89,7 @@ def _next(graph: Graph, node: Node) -> Node | None:
     after = node.only_reader
     if after is None or after.op_type not in _CONTIGUOUS or after.inputs[:1] != node.outputs[:1]:
         return None
-    if graph.facts.keeps_allowzero and _has_allowzero(after):
+    if graph.facts.traits.keeps_allowzero and _has_allowzero(after):
         return None
     return after if is_static(graph.facts.shape(after.outputs[0].known)) else None
 
