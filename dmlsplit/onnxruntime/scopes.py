@@ -42,8 +42,10 @@ _LARGE: Final = 10_000
 _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
     "FusedConv": "Conv",
+    "DynamicQuantizeLSTM": "LSTM",
 }
-"""Operators of com.microsoft, each with the ONNX operator whose first output has the same shape."""
+"""Operators of com.microsoft, each with the ONNX operator whose outputs have the same shapes; for an Identity, only the
+first."""
 _COPIES: Final = frozenset({"MemcpyFromHost", "MemcpyToHost"})
 """ONNX Runtime's own operators of the default domain whose output has the shape of their input."""
 _UNREAD_LENGTHS: Final = {"OneHot": 1}
@@ -412,6 +414,8 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelPr
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
             if node.op_type == "Identity":
                 del node.input[1:], node.output[1:]
+            elif node.op_type == "LSTM":  # of its inputs, inference reads the shape of the first alone
+                refill(node.input, [node.input[0]] * 3 if node.input else [])
     _hand_down(copy.graph, ChainMap(), budget)
     return copy, nodes
 

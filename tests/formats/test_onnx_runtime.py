@@ -503,6 +503,16 @@ def test_operators_of_onnx_runtime_beside_a_concat():
     assert outcome(on_onnxruntime(made, VERSION)) == [("y", "DML", "init", 0)]
 
 
+def test_the_sizes_of_a_quantized_lstm_are_inferred():
+    made = text(
+        """(float[6,1,4] x, int8[1,4,8] w, int8[1,2,8] r, float[1] s, int8[1] z) => (float[?,?,?,?] y) {
+        a, h, c = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>(x, w, r, , , , , , s, z, s, z)
+        y = Concat<axis=3>(a, a) }"""
+    )
+    made.opset_import.add(domain="com.microsoft", version=1)
+    assert outcome(on_onnxruntime(made, VERSION)) == [("y", "DML", "init", 0)]
+
+
 def test_what_is_computed_as_an_output_is_has_the_sizes_that_are_declared_of_that():
     same = [node("Split", ["r", f"l{i}"], [f"a{i}", f"b{i}"], axis=0, name=f"S{i}") for i in (0, 1)]
     joined = node("Concat", ["a0", "b0"], ["c"], axis=1, name="C")
