@@ -187,6 +187,9 @@ class JsonText:
         nodes = self._text.count("[") + self._text.count("{")
         if nodes > MAX_NODES:
             raise self._error(0, f"there are more than {MAX_NODES} arrays and objects")
+        comments = self._text.count("//") + self._text.count("/*")
+        if comments > Limit.JSON_COMMENTS.most:
+            raise self._error(0, f"there are more than {Limit.JSON_COMMENTS.most} comments")
         if nodes > MAX_DEPTH:
             self._check_depth()
         try:

@@ -45,6 +45,7 @@ class Limit(Enum):
         "arrays and objects",
         "a text; a tensor has 4; brackets in strings and comments count as well",
     )
+    JSON_COMMENTS = 1_000_000, "comments", "a text; // and /* in strings count as well"
     JSON_DEPTH = 128, "levels", "nested arrays and objects; a DxDispatch model needs 9"
     NPY_HEADER = 10_000, "characters", "the header; numpy has the same limit for untrusted files"
     STRUCT_TENSORS = 2**20, "tensors", "OutputCount or InputCount; a larger one is considered garbage"
@@ -52,6 +53,7 @@ class Limit(Enum):
     STRUCT_FUSED = 8, "operators", "nested fused operators"
     ONNX_FILE = 2**31 - 1, "bytes", "the file without external data; protobuf does not read messages of 2 GiB"
     ONNX_MESSAGES = 500_000, "messages", "graphs, nodes, attributes, tensors, values and functions of a file", 1 / 16
+    ONNX_FIELDS = 4_000_000, "fields", "the texts, bytes and messages of a file, known or not; numbers are not counted"
     ONNX_GRAPHS = 2**14, "graphs", "the subgraphs of nodes"
     ONNX_NAME = 2**14, "characters", "a name"
     ONNX_RANK = 64, "dimensions", "a shape or tensor; numpy's own limit"

@@ -140,6 +140,13 @@ def test_arrays_and_objects_are_counted(monkeypatch):
         JsonText("[[], {}, []]")
 
 
+def test_comments_are_counted(monkeypatch):
+    monkeypatch.setattr(jsontext.Limit.JSON_COMMENTS, "most", 3)
+    assert JsonText('/**/ ["http://a"] // b').value == ["http://a"]
+    with pytest.raises(InputError, match=r"^1:1: there are more than 3 comments$"):
+        JsonText('/**/ ["http://a"] // b //')
+
+
 def test_the_deepest_place_is_found_behind_strings_and_comments():
     text = '["[", /* [[ */ ' + "[" * (jsontext.MAX_DEPTH - 1) + '"]\\"", ['
     with pytest.raises(InputError, match="nested more than 128 levels deep") as caught:

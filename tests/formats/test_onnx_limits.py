@@ -1,6 +1,8 @@
 """What a small ONNX file may make of itself: memory and time have limits, and each has its name."""
 
+import time
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -257,6 +259,89 @@ class TestMessages:
         monkeypatch.setattr(wire.Limit.ONNX_MESSAGES, "most", 0)
         monkeypatch.setattr(wire.Limit.ONNX_MESSAGES, "a_byte", 1 / 4)
         wire.check_messages(model([SPLIT], INPUTS).SerializeToString()[:-cut])
+
+    @pytest.mark.parametrize(
+        "number",
+        [
+            b"\x08\x08",
+            b"\xa0\x06\xff\x01",
+            b"\xa3\x06\xa4\x06",
+            b"\x0b\x0c",
+            b"\x0d\xff\xff\xff\xff",
+            b"\x09" + b"\n" * 8,
+        ],
+        ids=["varint", "long key", "group", "short group", "32 bits", "64 bits"],
+    )
+    def test_numbers_and_groups_are_skipped_at_once(self, number):
+        """A field took a microsecond: a file of 2 GB of them took half an hour."""
+        from dmlsplit.formats.onnx import wire
+
+        made = model([SPLIT], INPUTS)
+        data, start = number * 3_000_000 + made.SerializeToString(), time.process_time()
+        wire._count(data, _messages(made))
+        assert time.process_time() - start < 1.5
+        with pytest.raises(wire.LimitError):
+            wire._count(data, _messages(made) - 1)
+
+    @pytest.mark.parametrize("content", [field(100, b""), field(2, b"a")], ids=["unknown", "texts"])
+    def test_fields_that_are_no_messages_are_counted(self, content, monkeypatch):
+        from dmlsplit.formats.onnx import wire
+
+        monkeypatch.setattr(Limit.ONNX_FIELDS, "most", 600_000)
+        data = model([SPLIT], INPUTS).SerializeToString()
+        wire.check_messages(data + content * 599_000)
+        with pytest.raises(wire.LimitError, match=r"^beyond the limit ONNX_FIELDS: 600000 fields"):
+            wire.check_messages(data + content * 600_000)
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_the_messages_of_any_bytes_are_counted(self, seed):
+        from dmlsplit.formats.onnx import wire
+
+        random = Random(seed)
+        data = b"".join(
+            random.choice(
+                (field(7, b"\x0a\x00" * random.randrange(3)), field(20, b""), field(1, b"x"), b"\x08\x96\x01")
+            )
+            + random.choice((b"", b"\xa5\x06abcd", b"\x11" + bytes(8), b"\x0b", b"\x84\x07", b"\x88\x80\x01\x7f"))
+            for _ in range(200)
+        )
+        counted = _of_bytes(data, wire._fields())
+        wire._count(data, counted)
+        with pytest.raises(wire.LimitError):
+            wire._count(data, counted - 1)
+
+
+def _of_bytes(data, fields):
+    """The messages in bytes, field by field."""
+    found, place = 0, 0
+
+    def varint():
+        nonlocal place
+        number = shift = 0
+        while True:
+            byte = data[place]
+            place += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+
+    while place < len(data):
+        key = varint()
+        match key & 7:
+            case 0:
+                varint()
+            case 1:
+                place += 8
+            case 2:
+                length = varint()
+                inside = fields.get(key >> 3)
+                if inside is not None:
+                    found += 1 + _of_bytes(data[place : place + length], inside)
+                place += length
+            case 5:
+                place += 4
+    return found
 
 
 def _messages(message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -15,13 +16,24 @@ Fields: TypeAlias = dict[int, "Fields"]
 NOT_COUNTED: Final = "onnx.TypeProto"
 """Not counted, because a few bytes can hold many dimensions; the limit on ranks bounds them."""
 _LENGTH_DELIMITED: Final = 2
-_SKIPPED: Final = {1: 8, 5: 4}
-"""Bytes of a field by its wire type; group tags have no content."""
+
+
+def _key(*wire_types: int) -> bytes:
+    """Returns an expression for the key of a field of these wire types."""
+    last = "".join(f"\\x{byte:02x}" for byte in range(128) if byte & 7 in wire_types)
+    first = "".join(f"\\x{byte:02x}" for byte in range(128, 256) if byte & 7 in wire_types)
+    return rf"(?:[{last}]|[{first}][\x80-\xff]*+[\x00-\x7f])".encode()
+
+
+_NUMBERS: Final = re.compile(
+    rb"(?:%b[\x80-\xff]*+[\x00-\x7f]|%b.{8}|%b.{4}|%b)*+" % (_key(0), _key(1), _key(5), _key(3, 4, 6, 7)), re.DOTALL
+)
+"""Any number of fields that are numbers, and tags of groups: there may be as many as a file has bytes."""
 
 
 def check_messages(data: bytes) -> None:
-    """Raises LimitError if `data` has more protobuf messages than a model of that size may have. Data that is not
-    protobuf passes."""
+    """Raises LimitError if `data` has more protobuf messages than a model of that size may have, or more fields with a
+    length. Data that is not protobuf passes."""
     most = Limit.ONNX_MESSAGES.of(len(data))
     if len(data) // 2 <= most:  # A message takes at least 2 bytes.
         return
@@ -32,33 +44,37 @@ def check_messages(data: bytes) -> None:
 
 
 def _count(data: bytes, most: int) -> None:
-    found = 0
+    found, fields_left = 0, Limit.ONNX_FIELDS.most
     todo = [(0, len(data), _fields())]
     while todo:
         place, end, fields = todo.pop()
         while place < end:
             key = data[place]
+            if key & 7 != _LENGTH_DELIMITED:
+                skipped = _NUMBERS.match(data, place, end)
+                assert skipped is not None  # it matches the empty string
+                if skipped.end() == place:
+                    break  # the data ends inside a number
+                place = skipped.end()
+                continue
+            fields_left -= 1
+            if fields_left < 0:
+                raise LimitError(Limit.ONNX_FIELDS, Limit.ONNX_FIELDS.most)
             place += 1
             if key >= 128:
                 key, place = _varint(data, place - 1)
-            kind = key & 7
-            if kind == _LENGTH_DELIMITED:
-                length = data[place]
-                place += 1
-                if length >= 128:
-                    length, place = _varint(data, place - 1)
-                inside = fields.get(key >> 3)
-                if inside is not None:
-                    found += 1
-                    if found > most:
-                        raise LimitError(Limit.ONNX_MESSAGES, most)
-                    if length:
-                        todo.append((place, min(place + length, end), inside))
-                place += length
-            elif kind == 0:
-                _, place = _varint(data, place)
-            else:
-                place += _SKIPPED.get(kind, 0)
+            length = data[place]
+            place += 1
+            if length >= 128:
+                length, place = _varint(data, place - 1)
+            inside = fields.get(key >> 3)
+            if inside is not None:
+                found += 1
+                if found > most:
+                    raise LimitError(Limit.ONNX_MESSAGES, most)
+                if length:
+                    todo.append((place, min(place + length, end), inside))
+            place += length
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
