@@ -46,6 +46,7 @@ class Limit(Enum):
         "a text; a tensor has 4; brackets in strings and comments count as well",
     )
     JSON_COMMENTS = 1_000_000, "comments", "a text; // and /* in strings count as well"
+    JSON_FAULTS = 50_000, "lines", "a .jsonl file's lines that cannot be read; what follows them is not read"
     JSON_DEPTH = 128, "levels", "nested arrays and objects; a DxDispatch model needs 9"
     NPY_HEADER = 10_000, "characters", "the header; numpy has the same limit for untrusted files"
     STRUCT_TENSORS = 2**20, "tensors", "OutputCount or InputCount; a larger one is considered garbage"
@@ -103,6 +104,7 @@ class Limit(Enum):
     ONNX_INFERENCE_ANSWER = 32 << 20, "bytes", "the result of shape inference (bytes of its request)", 8
     IR_FILE = 256 << 20, "bytes", "the XML"
     IR_DEPTH = 128, "levels", "nested elements; a layer needs 6, and 3 more for each enclosing body"
+    IR_TAGS = 5_000_000, "elements", "the XML, known or not; a layer has some 20"
     IR_LAYERS = 1_000_000, "layers", "a model, including bodies"
     IR_PORTS = 2_000_000, "ports", "a model, including bodies"
     IR_ATTRIBUTE = 2**20, "characters", "an attribute outside rt_info, which is skipped"

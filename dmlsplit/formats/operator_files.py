@@ -20,6 +20,7 @@ from dmlsplit.descriptors.enums import GRAPH, MODEL_GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import OtherOperatorError, located, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, is_lines, read_bounded, read_line, shown
+from dmlsplit.formats.limits import Limit
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.input_files import NOT_REGULAR, open_input
@@ -151,7 +152,7 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
 
 
 def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
-    index = 0
+    index = faults = 0
     for number in count(1):
         try:
             line = read_line(stream, number)
@@ -165,14 +166,21 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
         try:
             text = JsonText(line.rstrip(b"\r\n"), first_line=number)
         except InputError as error:
-            yield failed(file, index, error)
+            entry = failed(file, index, error)
+            yield entry
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 return  # UTF-16, in which every line would be an error
         else:
             if _is_record(text.value):
                 continue
-            yield _operator(text, (), file, index)
+            entry = _operator(text, (), file, index)
+            yield entry
         index += 1
+        faults += entry.error is not None
+        if faults == Limit.JSON_FAULTS.most:
+            message = f"{faults} lines cannot be read, the limit for a file: the rest is not read"
+            yield failed(file, index, InputError(message, line=number, column=1))
+            return
 
 
 def _is_record(value: object) -> bool:

@@ -41,6 +41,7 @@ def test_constants_are_bounded(tmp_path, monkeypatch):
     [
         ("MAX_BYTES", 1000, "the limit for an IR's XML"),
         ("MAX_DEPTH", 5, "nested more than 5 levels"),
+        ("MAX_TAGS", 30, "more than 30 elements"),
         ("MAX_LAYERS", 3, "more than 3 layers"),
         ("MAX_PORTS", 3, "more than 3 ports"),
         ("MAX_ATTRIBUTE", 8, "longer than 8 characters"),

@@ -10,6 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import dumps
+from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operator_files import read_operators
 from tests.formats.models import chain
 
@@ -118,6 +119,15 @@ def test_jsonl_goes_on_after_a_bad_line():
         None,
     ]
     assert entries[5].locate(Location.of("Axis"))[0] == 7
+
+
+def test_jsonl_ends_after_many_bad_lines(monkeypatch):
+    monkeypatch.setattr(Limit.JSON_FAULTS, "most", 3)
+    lines = [b"{", dumps(SPLIT).encode(), b"7", b"", b'{"Type": 1}', dumps(JOIN).encode()]
+    *entries, last = read(b"\n".join(lines), name="ops.jsonl")
+    assert [entry.descriptor for entry in entries] == [None, SPLIT, None, None]
+    assert (last.index, last.error.line) == (4, 5)
+    assert last.error.message == "3 lines cannot be read, the limit for a file: the rest is not read"
 
 
 def test_jsonl_is_lazy(tmp_path):

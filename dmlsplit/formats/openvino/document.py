@@ -19,6 +19,7 @@ VERSIONS: Final = (10, 11)
 """The versions of the IR that OpenVINO reads; 10 was introduced in release 2020.2, 11 in 2022.1."""
 MAX_BYTES: Final = Limit.IR_FILE.most
 MAX_DEPTH: Final = Limit.IR_DEPTH.most
+MAX_TAGS: Final = Limit.IR_TAGS.most
 MAX_LAYERS: Final = Limit.IR_LAYERS.most
 MAX_PORTS: Final = Limit.IR_PORTS.most
 MAX_ATTRIBUTE: Final = Limit.IR_ATTRIBUTE.most
@@ -81,13 +82,16 @@ class _Handler(ContentHandler):
         self._locator = place
         self._stack: list[tuple[str, Any, set[str | int]]] = [("document", None, set())]
         self._dim: list[str] | None = None
-        self._layers = self._ports = self._ways = 0
+        self._elements = self._layers = self._ports = self._ways = 0
 
     def error(self, message: str) -> InputError:
         line, column = self._place()
         return InputError(message, line=line, column=column)
 
     def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        self._elements += 1
+        if self._elements > MAX_TAGS:
+            raise self.error(f"there are more than {MAX_TAGS} elements")
         if len(self._stack) > MAX_DEPTH:
             raise self.error(f"elements are nested more than {MAX_DEPTH} levels deep")
         parent, built, _ = self._stack[-1]
