@@ -123,7 +123,7 @@ def test_jsonl_goes_on_after_a_bad_line():
 
 def test_jsonl_ends_after_many_bad_lines(monkeypatch):
     monkeypatch.setattr(Limit.JSON_FAULTS, "most", 3)
-    lines = [b"{", dumps(SPLIT).encode(), b"7", b"", b'{"Type": 1}', dumps(JOIN).encode()]
+    lines = [b"{", dumps(SPLIT).encode(), b"7", b"", b"[", dumps(JOIN).encode()]
     *entries, last = read(b"\n".join(lines), name="ops.jsonl")
     assert [entry.descriptor for entry in entries] == [None, SPLIT, None, None]
     assert (last.index, last.error.line) == (4, 5)
