@@ -235,7 +235,13 @@ def _failures(
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = f"the process crashes (access violation) when {path} is fused with its MatMulInteger"
-        found.append(Failure(OPTIMIZING, f"{why}, because the rank of a factor is not known", node=path))
+        found.append(
+            Failure(
+                OPTIMIZING,
+                f"{why}, because the rank of a factor is not known; it may be with fixed input sizes",
+                node=path,
+            )
+        )
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation after it is fused into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))

@@ -14,8 +14,6 @@ from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
-UNINFERRED: Final = "with allowzero, the kernel does not infer the size -1"
-"""Why the kernel cannot be created."""
 _RESHAPE: Final = "Reshape"
 _INFERRED: Final = -1
 _MOST_DEPTH: Final = 8
@@ -37,7 +35,7 @@ class UninferredSize:
     @property
     def why(self) -> str:
         """What is wrong, as a sentence."""
-        return f"{self.path}: {UNINFERRED}"
+        return f"with allowzero, DirectML's kernel for {self.path} does not infer the size -1"
 
     @property
     def at_run(self) -> bool:

@@ -142,9 +142,10 @@ def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacemen
         return f"{name}: {cast}"
     if why is Why.ATTRIBUTES:
         return f"{name}: {_attribute(graph, node.index)}"
-    return {Why.OPERATOR: f"{name}: DirectML has no kernel", Why.TYPES: f"{name}: no other type has a kernel"}.get(
-        why or Why.SIZES, ""
-    )
+    return {
+        Why.OPERATOR: f"{name}: replace it, DirectML has no kernel",
+        Why.TYPES: f"{name}: no other type has a kernel",
+    }.get(why or Why.SIZES, "")
 
 
 def _is_dml(cell: Cell | None) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
-from dmlsplit.onnxruntime.inferred_sizes import UNINFERRED, UninferredSize, all_uninferred_sizes
+from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, all_uninferred_sizes
 from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
@@ -123,9 +123,9 @@ def _of_inferred(found: Iterable[UninferredSize]) -> Iterator[Diagnostic]:
         groups.setdefault(each.at_run, []).append(each)
     for at_run, (first, *others) in groups.items():
         rule = whole_model.INFERRED_SIZE
-        who = f"{1 + len(others)} Reshapes" if others else first.path
+        count = f"{1 + len(others)} nodes: " if others else ""
         what = "Run fails" if at_run else "the session is not created"
-        yield rule.diagnostic(Location(node=first.path), f"{who}: {UNINFERRED}: {what}; {rule.cure}")
+        yield rule.diagnostic(Location(node=first.path), f"{count}{first.why}: {what}; {rule.cure}")
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:
@@ -148,8 +148,13 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     fused = sum(node.graph is not None for node in placed.nodes.values())
     if len(alone) <= fused:
         return None
-    shapes = [graph.shape(value.name) or () for value in graph.scope.graph.input if value.name in graph.inputs]
-    symbols = dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, str))
+    symbols = {
+        dim.dim_param: None
+        for value in graph.scope.graph.input
+        if value.name in graph.inputs
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param
+    }
     advice = " ".join(f"--free-dimension {printable(name, 60)}=NUMBER" for name in list(symbols)[:_OPERATORS_SHOWN])
     rule = whole_model.OPEN_SIZES
     nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"

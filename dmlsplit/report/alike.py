@@ -1,5 +1,5 @@
-"""Groups the notes and warnings of one rule into one line: their number, the first operators affected, and the
-message."""
+"""Groups the notes and warnings of one rule, and the errors that another node causes, into one line: their number, the
+first operators affected, and the message."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.descriptors.location import Location
+from dmlsplit.rules.onnxruntime import SESSION_FAILS_ELSEWHERE
 from dmlsplit.system.printable import printable
 
 NAMES_SHOWN: Final = 3
@@ -38,7 +39,7 @@ class _Alike:
 
 
 class Alike:
-    """Collects the notes and warnings about the operators of a file; `noun` names an operator in the text."""
+    """Collects the diagnostics about the operators of a file that share lines; `noun` names an operator in the text."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun
@@ -78,5 +79,5 @@ class Alike:
 
 
 def is_grouped(diagnostic: Diagnostic) -> bool:
-    """True for a diagnostic that shares a line with others of its rule: any but an error."""
-    return diagnostic.severity is not Severity.ERROR
+    """True for a diagnostic that shares a line with others of its rule: any but an error about its own operator."""
+    return diagnostic.severity is not Severity.ERROR or diagnostic.rule == SESSION_FAILS_ELSEWHERE.id

@@ -124,8 +124,8 @@ class NodeTable:
                 yield NodeChange(breaks, f"{count} from {text} with {old} to {next_text} with {new}: {names}")
 
     def lines(self) -> Iterator[Line]:
-        """Yields the nodes' diagnostics: errors (with `verbose` all) node by node, then notes and warnings grouped by
-        rule. A diagnostic that several targets share is yielded once."""
+        """Yields the nodes' diagnostics: errors (with `verbose` all) node by node, then the others grouped by rule. A
+        diagnostic that several targets share is yielded once."""
         alike = Alike("node")
         for row in self._rows:
             said: dict[Diagnostic, list[str]] = {}

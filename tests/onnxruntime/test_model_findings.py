@@ -195,3 +195,18 @@ def test_an_island_without_a_kernel_of_its_type():
         said == "2 tensors, 64 bytes; to move it to DirectML: Relu: a cast of DOUBLE to FLOAT around it, which rounds "
         "differently"
     )
+
+
+def test_an_operator_without_a_kernel_on_directml():
+    text = """(float[4] x, float[4] u) => (float[?] y) { a = Relu(x) b = Greater(a, u)
+        s = Compress<axis=0>(a, b) y = Relu(s) }"""
+    ((path, copies, said),) = island_of(text, 17)
+    assert (path, copies) == ("s", 3)
+    assert said.endswith("; to move it to DirectML: Compress: replace it, DirectML has no kernel")
+
+
+@pytest.mark.parametrize("size", ["N", "unk__7"])
+def test_open_sizes_name_the_symbols_of_the_inputs(size):
+    """Converters from TensorFlow name open sizes as onnx's inference does."""
+    (found,) = findings(f"(float[{size},4] x) => (float[?,?] y) {{ a = Relu(x) y = Sigmoid(a) }}", 17)
+    assert (found.rule, f"--free-dimension {size}=NUMBER" in found.message) == ("model/open-sizes", True)

@@ -136,6 +136,13 @@ def test_notes_of_a_rule_share_a_line_but_errors_do_not():
     assert sum("[a/b]" in line for line in shown([*notes, *errors], how=Shown(verbose=True))) == 5
 
 
+def test_errors_that_another_node_causes_share_a_line():
+    errors = [judged(i, found=[diagnostic(i, Severity.ERROR, "onnxruntime/session-fails-elsewhere")]) for i in range(4)]
+    lines = [line for line in shown(errors) if "error[" in line]
+    assert lines == ["m.onnx: error[onnxruntime/session-fails-elsewhere] 4 nodes (/n0, /n1, /n2, ...): said"]
+    assert "4 errors" in shown(errors)[-1]
+
+
 def test_what_several_targets_say_alike_is_shown_and_counted_once():
     same = [diagnostic(0, Severity.WARNING)]
     lines = shown([judged(0, by="a", found=same), judged(0, by="b", found=same)], 2)
