@@ -1,8 +1,8 @@
 """Converts nodes to another opset with onnx's own converter, one graph or function at a time.
 
 The converter does not accept functions and does not see the graphs around a graph. So each body is passed to it as a
-separate model, with the constants of the graphs around it. Nodes that it leaves unchanged, and nodes with graphs in
-them, remain the nodes of the file.
+separate model, with the small constants of the graphs around it; large ones are inputs. Nodes that it leaves unchanged,
+and nodes with graphs in them, remain the nodes of the file.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ _HIDDEN: Final = "dmlsplit.hidden"
 
 _NUMBERS: Final = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
 """Attributes of Constant that the converter does not read, with their element types."""
+
+_MOST_READ: Final = 4096
+"""The most bytes of a constant of a graph around that the converter gets: it reads axes, sizes and single numbers."""
 
 _Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 
@@ -172,12 +175,15 @@ def _sent(asked: _Asked, wanted: int, budget: Budget) -> onnx.ModelProto:
         for name in reads(node):
             if name and name not in known:
                 known.add(name)
-                if name in asked.around:
-                    budget.spend(Limit.ONNX_COPIED, asked.around[name].ByteSize())
-                    graph.initializer.add().CopyFrom(asked.around[name])
-                    graph.initializer[-1].name = name
-                else:
+                constant = asked.around.get(name)
+                if constant is None:
                     graph.input.add(name=name)
+                elif constant.ByteSize() > _MOST_READ:
+                    graph.input.append(helper.make_tensor_value_info(name, constant.data_type, constant.dims))
+                else:
+                    budget.spend(Limit.ONNX_COPIED, constant.ByteSize())
+                    graph.initializer.add().CopyFrom(constant)
+                    graph.initializer[-1].name = name
     imports = [helper.make_opsetid("", asked.own), helper.make_opsetid(_HIDDEN, 1)]
     return helper.make_model(graph, opset_imports=imports)
 

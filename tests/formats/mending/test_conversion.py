@@ -10,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.limits import Limit
 from dmlsplit.system.errors import InputError, NotLegalizedError
 from tests import models
 from tests.models import graph, ints, model, node, value, with_reference
@@ -162,13 +163,15 @@ def test_operators_that_the_converter_has_no_adapter_for(operator, opset, target
     assert made.graph.node[0] in result.graph.node
 
 
-def test_copies_of_a_constant_for_the_graphs_that_read_it_are_counted():
-    """The converter gets each graph by itself, with the constants around it."""
-    constant = helper.make_tensor("k", TensorProto.UINT8, [1_000_000], bytes(1_000_000), raw=True)
+def test_copies_of_a_constant_for_the_graphs_that_read_it_are_counted(monkeypatch):
+    """The converter gets each graph by itself, with the small constants around it. Large ones are not copied: there are
+    60 MB of these."""
 
-    def of(count):
+    def of(count, size):
+        constant = helper.make_tensor("k", TensorProto.UINT8, [size], bytes(size), raw=True)
+
         def branch(name):
-            return graph([node("Cast", ["k"], [name], to=TensorProto.FLOAT)], [], [value(name, [1_000_000])])
+            return graph([node("Cast", ["k"], [name], to=TensorProto.FLOAT)], [], [value(name, [size])])
 
         ifs = [
             node("If", ["c"], [f"y{i}"], then_branch=branch(f"t{i}"), else_branch=branch(f"e{i}")) for i in range(count)
@@ -178,9 +181,12 @@ def test_copies_of_a_constant_for_the_graphs_that_read_it_are_counted():
         pool = node("Cast", ["x"], ["t"], to=TensorProto.FLOAT16)
         return model([split, pool, *ifs], inputs, [value("a", [2, 2])], opset=19, initializers=[constant])
 
-    assert front_end.legalize(of(2), onnxruntime="1.10.0").changes
+    assert front_end.legalize(of(30, 1_000_000), onnxruntime="1.10.0").changes
+    monkeypatch.setattr(Limit.ONNX_COPIED, "most", 20_000)
+    monkeypatch.setattr(Limit.ONNX_COPIED, "a_byte", 0)
+    assert front_end.legalize(of(2, 4000), onnxruntime="1.10.0").changes
     with pytest.raises(InputError, match=r"beyond the limit ONNX_COPIED: "):
-        front_end.legalize(of(30), onnxruntime="1.10.0")
+        front_end.legalize(of(30, 4000), onnxruntime="1.10.0")
 
 
 FUNCTION = '<domain: "own", opset_import: ["" : {}]> F (x) => (y) {{ y = {} }}'
