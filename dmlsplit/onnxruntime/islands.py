@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import text
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, is_on_dml
+from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, is_on_dml
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import NodePlacement, Why
@@ -152,16 +152,27 @@ def _is_dml(cell: Cell | None) -> bool:
     return cell is not None and is_on_dml(cell)
 
 
-def _cast(graph: SessionGraph, index: int) -> str:
-    """Returns, as text, the cast of one element type that gives DirectML a kernel for the node with this index; "" if
-    no such cast is sufficient, or if the table of operators lacks the node's operator."""
+def cast_for_kernel(graphs: Sequence[SessionGraph], path: str) -> str:
+    """Returns, as text, the cast with which the node at a path, which has no kernel, is on DirectML or is replaced with
+    nodes that have one; "" if there is no such node or cast."""
+    for graph in graphs:
+        for node in graph.order:
+            if graph.path(node.index) == path and graph.cell(node.index) is Cell.NO_KERNEL:
+                return _cast(graph, node.index, lambda cell: _is_dml(cell) or cell in EXPANDED)
+    return ""
+
+
+def _cast(graph: SessionGraph, index: int, accepts: Callable[[Cell | None], bool] = _is_dml) -> str:
+    """Returns, as text, the cast of one element type that gives DirectML a kernel for the node with this index, or a
+    placement that `accepts` is true for; "" if no such cast is sufficient, or if the table of operators lacks the
+    node's operator."""
     operator = graph.operator(index)
     types = graph.types_of(index)
     if operator is None:
         return ""
     for own in dict.fromkeys(filter(None, types)):
         for other in _CAST_TO:
-            if own != other and _is_dml(operator.ask(tuple([other if each == own else each for each in types]))):
+            if own != other and accepts(operator.ask(tuple([other if each == own else each for each in types]))):
                 return f"a cast of {own.upper()} to {other.upper()} around it, which rounds differently"
     return ""
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
 from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, all_uninferred_sizes
-from dmlsplit.onnxruntime.islands import Island, grouped, islands
+from dmlsplit.onnxruntime.islands import Island, cast_for_kernel, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
 from dmlsplit.onnxruntime.quantization_axes import OffAxis, all_off_axis
@@ -50,10 +50,12 @@ def _findings(
         yield _of_islands(group)
 
 
-def of_failure(failed: Failed) -> Diagnostic:
-    """Returns the finding that no session is created."""
-    rule = whole_model.SESSION_FAILS
+def of_failure(failed: Failed, graphs: Sequence[SessionGraph] = ()) -> Diagnostic:
+    """Returns the finding that no session is created. `graphs` are those of the session, none if there are none."""
+    rule, cast = whole_model.SESSION_FAILS, cast_for_kernel(graphs, failed.node) if failed.node else ""
     cure = f"; {rule.cure}" if failed.node else ""  # no node causes the other failures
+    if cast:
+        cure = f"; what helps: {cast}, or a model of that type"
     return rule.diagnostic(Location(node=failed.node), f"the session is not created: {failed.message}{cure}")
 
 

@@ -298,7 +298,7 @@ class OnnxSession:
             refused = [each for each in refused if each.rule != any_operator.dimension_count_not_supported.id]
         said = (*refused, *said)
         if found.created is False and found.failure is not None and not self._has_error(said):
-            said = (of_failure(found.failure), *said)
+            said = (of_failure(found.failure, graphs), *said)
         return replace(found, diagnostics=said, operators=operators)
 
     def _has_error(self, said: Iterable[Diagnostic]) -> bool:
