@@ -123,6 +123,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("maps_shared_inputs", "1.23.0"),
         ("reads_large_constants", "1.23.0"),
         ("refuses_recursion", "1.30.0"),
+        ("activates_by_hard_swish", "1.30.0"),
         ("checks_stored_tensors", "1.24.1"),
     ],
 )

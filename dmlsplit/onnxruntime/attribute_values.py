@@ -111,6 +111,13 @@ _VALUES: Final[Mapping[str, Sequence[_Words | _Numbers]]] = {
     ),
 }
 """Maps an operator to what is known of the values of its attributes."""
+_ACTIVATIONS: Final = {
+    **dict.fromkeys((b"Relu", b"Sigmoid", b"Tanh"), None),
+    b"LeakyRelu": 1,
+    b"Clip": 2,
+    b"HardSigmoid": 2,
+}
+"""The activations of a FusedConv on the CPU, each with the number of its parameters, None if it reads none."""
 _WITH_HIDDEN: Final = frozenset({"GRU", "LSTM", "RNN"})
 _AXES: Final = frozenset(
     {"ArgMax", "ArgMin", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization"}
@@ -134,11 +141,26 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
         given = attribute(node, known.attribute) if on in known.on else None
         if given is not None and (why := _refused(known, given, graph.opset, on_dml)):
             return why
+    if node.proto.op_type == "FusedConv" and not on_dml:
+        return _refused_activation(graph, node)
     if node.op_type == "Resize":
         return _outside_of_no_cubic(node)
     if not on_dml:
         return ""
     return _beyond_rank(graph, node) if node.op_type in _AXES else _other_hidden_size(graph, node)
+
+
+def _refused_activation(graph: SessionGraph, node: Node) -> str:
+    """A FusedConv takes some activations, with as many parameters as they have; others ignore theirs."""
+    activation, parameters = attribute(node, "activation"), attribute(node, "activation_params")
+    if activation is None or (activation.s == b"HardSwish" and graph.runtime.traits.activates_by_hard_swish):
+        return ""
+    count = _ACTIVATIONS.get(activation.s)
+    shown = printable(activation.s.decode("utf-8", "replace"), 60)
+    if activation.s not in _ACTIVATIONS:
+        return f"its activation is '{shown}'"
+    given = 0 if parameters is None else len(parameters.floats)
+    return f"its activation {shown} has {given} parameters, not {count}" if count not in (None, given) else ""
 
 
 def _refused(known: _Words | _Numbers, given: onnx.AttributeProto, opset: int, on_dml: bool) -> str:

@@ -108,6 +108,8 @@ class RuntimeTraits:
     checks_stored_tensors: bool = False
     """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
     indices are beyond its dimensions."""
+    activates_by_hard_swish: bool = False
+    """True if a FusedConv takes a HardSwish as its activation."""
     refuses_recursion: bool = False
     """True if a model is not loaded with a function that calls itself and is not called by the model's graph; False if
     the process ends when such a function is called."""
@@ -201,6 +203,7 @@ _1_30: Final = replace(
     follows_axes=True,
     gives_graphs_names=True,
     refuses_recursion=True,
+    activates_by_hard_swish=True,
     quantized=_QUANTIZED_1_30,
 )
 _TRAITS: Final = (

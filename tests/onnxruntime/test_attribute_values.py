@@ -124,3 +124,37 @@ def test_a_directml_kernel_takes_the_beginning_of_a_word(mode, data_type, create
     inputs = f"{data_type}[1,4,8,8] x, {data_type}[2,4] r, int64[2] b"
     made = models.text(f'({inputs}) => ({data_type}[2,4,1,1] y) {{ y = RoiAlign<mode = "{mode}">(x, r, b) }}', 16)
     assert placed_model(made).created is created
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", ""),
+        ('activation = "Relu"', ""),
+        ('activation = "Tanh", activation_params = [0.1]', ""),
+        ('activation = "LeakyRelu", activation_params = [0.1]', ""),
+        ('activation = "Clip", activation_params = [0.1, 0.5]', ""),
+        ('activation = "HardSigmoid", activation_params = [0.1, 0.5]', ""),
+        ('activation = "LeakyRelu"', "its activation LeakyRelu has 0 parameters, not 1"),
+        ('activation = "Clip", activation_params = [0.1]', "its activation Clip has 1 parameters, not 2"),
+        ('activation = "HardSigmoid", activation_params = [1.0, 2.0, 3.0]', "has 3 parameters, not 2"),
+        ('activation = "Elu", activation_params = [1.0]', "its activation is 'Elu'"),
+        ('activation = "relu"', "its activation is 'relu'"),
+        ('activation = ""', "its activation is ''"),
+    ],
+)
+def test_the_activation_of_a_fused_conv(given, message):
+    node = f"com.microsoft.FusedConv{f'<{given}>' if given else ''}"
+    text = f"(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,6,6] y) {{ [n] y = {node}(x, w) }}"
+    for version in ("1.18.0", "1.30.0"):
+        found = placed(text, version)
+        assert found.created is (not message)
+        assert not message or found.failure.message.endswith(message)
+
+
+def test_a_hard_swish_is_an_activation_of_new_versions():
+    text = (
+        "(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,6,6] y) "
+        '{ y = com.microsoft.FusedConv<activation = "HardSwish">(x, w) }'
+    )
+    assert [placed(text, version).created for version in ("1.24.4", "1.30.0")] == [False, True]
