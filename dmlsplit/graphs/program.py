@@ -44,12 +44,9 @@ class Unmodelled(Exception):
     """The model cannot predict this graph; the message is the reason."""
 
 
-class Refused(Exception):
-    """CompileGraph returns E_INVALIDARG, usually because a tensor does not fit into its memory.
-
-    `others` are further faults, each of which would also cause E_INVALIDARG: one for each buffer that is too small, and
-    one for each Split whose whole input is too narrow.
-    """
+class NotCompiled(Exception):
+    """CompileGraph makes no operator of the graph because of `fault`; each of `others` alone would have the same
+    result."""
 
     def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
         super().__init__(fault)
@@ -60,16 +57,13 @@ class Refused(Exception):
         return happens(self.fault)
 
 
-class Crash(Exception):
-    """CompileGraph ends the process; `others` are further faults, each of which would also end it."""
+class Refused(NotCompiled):
+    """CompileGraph returns E_INVALIDARG, usually because a tensor does not fit into its memory. There is a fault for
+    each buffer that is too small, and for each Split whose whole input is too narrow."""
 
-    def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
-        super().__init__(fault)
-        self.fault = fault
-        self.others = others
 
-    def __str__(self) -> str:
-        return happens(self.fault)
+class Crash(NotCompiled):
+    """CompileGraph ends the process."""
 
 
 def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:

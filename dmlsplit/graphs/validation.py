@@ -14,7 +14,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.graphs.descriptors import GraphDesc, GraphNode, described
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
-from dmlsplit.graphs.program import Crash, Refused, Unmodelled
+from dmlsplit.graphs.program import Crash, NotCompiled, Unmodelled
 from dmlsplit.graphs.structure import faults
 from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.rules.graph import GRAPH_RULES
@@ -145,7 +145,7 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
         execution = Execution(compile_graph(graph, traits))
     except Unmodelled as reason:
         return _unknown((), str(reason))
-    except (Refused, Crash) as error:
+    except NotCompiled as error:
         place = Location.of("Nodes", error.fault.index or 0)
         found = GRAPH_RULES[error.fault.rule].diagnostic(place, happens(error.fault))
         return _Compiled((found,), False, ends_the_process=isinstance(error, Crash))

@@ -166,10 +166,11 @@ def compile_programs(tools: Toolchain, root: Path, folder: Path, seconds: float 
     """Compiles a platform's programs into a folder. Raises Unavailable without a compiler, BuildError if it fails or
     takes more than `seconds`."""
     for program, command in tools.commands(tools.found(), root, folder):
-        _compile(program, command, seconds)
+        compile_command(program, command, seconds)
 
 
-def _compile(program: str, command: Sequence[str], seconds: float) -> None:
+def compile_command(program: str, command: Sequence[str], seconds: float = COMPILE_SECONDS) -> None:
+    """Runs the command that compiles `program`. Raises BuildError if it fails or takes more than `seconds`."""
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:

@@ -11,7 +11,6 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,14 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
-from dmlsplit.library.errors import BuildError, Unavailable
-from dmlsplit.library.harness import PREBUILT, ROOTS, command_words
+from dmlsplit.library.errors import Unavailable
+from dmlsplit.library.harness import PREBUILT, ROOTS, command_words, compile_command
 from dmlsplit.library.places import cache_directory, made_whole
 from dmlsplit.system.atomic_files import write_file
 from dmlsplit.system.errors import DmlSplitError, InputError, naming
 from dmlsplit.system.input_files import input_size, open_input
 
-COMPILE_SECONDS: Final = 300
 MARK: Final = b"dmlsplit layer over DirectML"
 """Bytes that only the layer's file contains."""
 MOST_BYTES: Final = 8 << 20
@@ -312,10 +310,12 @@ def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequen
         # found.
         empty, stub = folder / "empty.c", folder / kind.real
         empty.write_text("extern int dmlsplit_nothing;\n", "utf-8")
-        _run([*command, "-fPIC", f"-Wl,-soname,{kind.real}", "-o", str(stub), str(empty)])
+        compile_command("the layer", [*command, "-fPIC", f"-Wl,-soname,{kind.real}", "-o", str(stub), str(empty)])
         linked = ["-Wl,--no-as-needed", str(stub)]
     output = folder / platform.library
-    _run([*command, *FLAGS, *definitions, "-o", str(output), *map(str, sources), *linked, *kind.flags])
+    compile_command(
+        "the layer", [*command, *FLAGS, *definitions, "-o", str(output), *map(str, sources), *linked, *kind.flags]
+    )
     for path in folder.iterdir():
         if path != output:  # the stub, and zig's import library and symbols
             path.unlink()
@@ -346,12 +346,3 @@ def _compiler(kind: Kind) -> list[str]:
         return [*start, "cc", "-target", kind.target]
     known = ", ".join([*(command.split()[0] for command in kind.compilers), "zig (pip install ziglang)"])
     raise Unavailable(f"no C compiler was found (${kind.variable}, else {known})")
-
-
-def _run(command: Sequence[str]) -> None:
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        raise BuildError(f"the layer was not compiled within {COMPILE_SECONDS} seconds") from None
-    if result.returncode != 0:
-        raise BuildError(f"the layer does not compile:\n{result.stderr}")

@@ -3,11 +3,11 @@ accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import onnx
 
@@ -32,13 +32,15 @@ from dmlsplit.models.once import Once
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
-from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, all_uninferred_sizes
+from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, uninferred_sizes
+from dmlsplit.onnxruntime.node_faults import NodeFault, faults_in
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
 from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
 from dmlsplit.onnxruntime.predict import placement
-from dmlsplit.onnxruntime.quantization_axes import OffAxis, all_off_axis
-from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_faults
+from dmlsplit.onnxruntime.quantization_axes import OffAxis, off_axis
+from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, first_quantized_faults
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
+from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph_faults import Fault, NodeName
 from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.system.errors import InputError
@@ -51,6 +53,8 @@ ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
 SIZES: Final = "onnxruntime/sizes-unknown"
 _OPEN: Final = "sizes or element types are open"
 _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
+
+F = TypeVar("F", bound=NodeFault | BeyondRank)
 
 
 def session_of(target: Target) -> tuple[Runtime, bool]:
@@ -188,51 +192,40 @@ class JudgedModel:
         types of the node's tensors, and why; "" if there is no such node."""
         return types_not_taken_at(self._closest.unoptimized.graphs, opset)
 
+    def _placed(self, find: Callable[[Sequence[SessionGraph]], Iterable[F]]) -> Sequence[tuple[Spot | None, F]]:
+        """Returns what `find` finds in the graphs of the target's session, each with its place in the model; () if the
+        target is not a version of ONNX Runtime whose behaviour was recorded."""
+        runtime = self.target.runtime
+        if runtime is None or not runtime.observed:
+            return ()
+        found = find(self._session(runtime).graphs)
+        return [(self._spot(each.graph.nodes[each.index].proto), each) for each in found]
+
     @cached_property
     def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:
         """The nodes, other than Split and Concat, whose rank makes session creation fail, each with its place in the
         model (None if it is not known). Empty if the target is not a version of ONNX Runtime whose behaviour was
         recorded."""
-        runtime = self.target.runtime
-        if runtime is None or not runtime.observed:
-            return ()
-        found = []
-        for node in all_beyond_rank(self._session(runtime).graphs):
-            found.append((self._spot(node.graph.nodes[node.index].proto), node))
-        return found
+        return self._placed(all_beyond_rank)
 
     @cached_property
     def quantized_faults(self) -> Sequence[tuple[Spot | None, QuantizedFault]]:
         """The nodes that are replaced with operators for quantized elements that make session creation fail, each with
         its place in the model (None if it is not known). Empty if the target is not a version of ONNX Runtime whose
         behaviour was recorded."""
-        runtime = self.target.runtime
-        if runtime is None or not runtime.observed:
-            return ()
-        found = []
-        for fault in all_quantized_faults(self._session(runtime).graphs):
-            found.append((self._spot(fault.graph.nodes[fault.node.index].proto), fault))
-        return found
+        return self._placed(lambda graphs: faults_in(graphs, first_quantized_faults))
 
     @cached_property
     def off_axis(self) -> Sequence[tuple[Spot | None, OffAxis]]:
         """The quantizations that are not computed along their axis, each with its place in the model (None if it is not
         known). Empty if the target is not a version of ONNX Runtime whose behaviour was recorded."""
-        runtime = self.target.runtime
-        if runtime is None or not runtime.observed:
-            return ()
-        found = all_off_axis(self._session(runtime).graphs)
-        return [(self._spot(each.graph.nodes[each.node.index].proto), each) for each in found]
+        return self._placed(lambda graphs: faults_in(graphs, off_axis))
 
     @cached_property
     def uninferred_sizes(self) -> Sequence[tuple[Spot | None, UninferredSize]]:
         """The Reshapes whose kernel does not infer a size, each with its place in the model (None if it is not known).
         Empty if the target is not a version of ONNX Runtime whose behaviour was recorded."""
-        runtime = self.target.runtime
-        if runtime is None or not runtime.observed:
-            return ()
-        found = all_uninferred_sizes(self._session(runtime).graphs)
-        return [(self._spot(each.graph.nodes[each.node.index].proto), each) for each in found]
+        return self._placed(lambda graphs: faults_in(graphs, uninferred_sizes))
 
     @cached_property
     def failure(self) -> str:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
-from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Tensor, Unmodelled
+from dmlsplit.graphs.program import CompiledGraph, NotCompiled, Tensor, Unmodelled
 from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.fused import FusedGraph, Part
@@ -192,7 +192,7 @@ def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
         return compile_graph(graph.desc, traits, assumed, graph.rectified, graph.constant)
     except Unmodelled as reason:
         return reason.with_traceback(None)
-    except (Refused, Crash) as refused:
+    except NotCompiled as refused:
         return tuple([GraphFault(each) for each in (refused.fault, *refused.others)])
 
 

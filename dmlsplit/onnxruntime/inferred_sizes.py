@@ -6,12 +6,13 @@ created, or Run fails if the kernel is created then. Observed with 1.18.0, 1.20.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.fused_parts import optimized
+from dmlsplit.onnxruntime.node_faults import NodeFault
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _RESHAPE: Final = "Reshape"
@@ -21,16 +22,8 @@ _MOST_DEPTH: Final = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UninferredSize:
+class UninferredSize(NodeFault):
     """A Reshape on DirectML whose kernel cannot be created."""
-
-    graph: SessionGraph
-    node: Node
-    """The node of the optimized graph."""
-
-    @property
-    def path(self) -> str:
-        return self.graph.path(self.node.index)
 
     @property
     def why(self) -> str:
@@ -50,14 +43,6 @@ def uninferred_sizes(graph: SessionGraph) -> Iterator[UninferredSize]:
     for node in optimized(graph).nodes:
         if not node.is_inserted and graph.on_dml(node.index) and _infers_with_allowzero(graph, node):
             yield UninferredSize(graph, node)
-
-
-def all_uninferred_sizes(graphs: Sequence[SessionGraph]) -> Iterator[UninferredSize]:
-    """Yields the Reshapes that `uninferred_sizes` yields for each graph of a session; graphs that optimization removes
-    are left out."""
-    for graph in graphs:
-        if not graph.is_removed:
-            yield from uninferred_sizes(graph)
 
 
 def _infers_with_allowzero(graph: SessionGraph, node: Node) -> bool:

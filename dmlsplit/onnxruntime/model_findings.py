@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
-from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, all_uninferred_sizes
+from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, uninferred_sizes
 from dmlsplit.onnxruntime.islands import Island, cast_for_kernel, grouped, islands
+from dmlsplit.onnxruntime.node_faults import faults_in
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
-from dmlsplit.onnxruntime.quantization_axes import OffAxis, all_off_axis
-from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_faults, cure_of
+from dmlsplit.onnxruntime.quantization_axes import OffAxis, off_axis
+from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, cure_of, first_quantized_faults
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
@@ -37,9 +38,9 @@ def _findings(
     if older is not None:
         yield _of_older(older, graphs[-1].opset)
     yield from _of_ranks(list(all_beyond_rank(graphs)))
-    yield from _of_quantized(all_quantized_faults(graphs))
-    yield from _of_axes(all_off_axis(graphs))
-    yield from _of_inferred(all_uninferred_sizes(graphs))
+    yield from _of_quantized(faults_in(graphs, first_quantized_faults))
+    yield from _of_axes(faults_in(graphs, off_axis))
+    yield from _of_inferred(faults_in(graphs, uninferred_sizes))
     if placed.created is False:
         return
     if found := _of_open_sizes(placed, graphs[-1]):

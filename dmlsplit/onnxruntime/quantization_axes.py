@@ -7,12 +7,13 @@ the last dimension, and the result differs. Observed in the descriptors that are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.fused_parts import optimized
+from dmlsplit.onnxruntime.node_faults import NodeFault
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
@@ -27,19 +28,12 @@ _EXACT: Final = frozenset({"INT8", "UINT8"})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OffAxis:
+class OffAxis(NodeFault):
     """A quantization on DirectML whose kernel assumes another axis for its scales."""
 
-    graph: SessionGraph
-    node: Node
-    """The node of the optimized graph."""
     axis: int
     rank: int
     scales: int
-
-    @property
-    def path(self) -> str:
-        return self.graph.path(self.node.index)
 
     @property
     def why(self) -> str:
@@ -110,11 +104,3 @@ def out_of_range(graph: SessionGraph) -> Iterator[tuple[Node, str]]:
         if vector and not -rank <= axis < rank:
             path = graph.path(node.index)
             yield node, f"{path} has a vector of scales along axis {axis} of a tensor of {rank} dimensions"
-
-
-def all_off_axis(graphs: Sequence[SessionGraph]) -> Iterator[OffAxis]:
-    """Yields the quantizations that `off_axis` yields for each graph of a session; graphs that optimization removes are
-    left out."""
-    for graph in graphs:
-        if not graph.is_removed:
-            yield from off_axis(graph)

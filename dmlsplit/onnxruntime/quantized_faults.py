@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.fused_parts import optimized
+from dmlsplit.onnxruntime.node_faults import NodeFault
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
 from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
 from dmlsplit.onnxruntime.passes.patterns import CLIPS
@@ -84,17 +85,10 @@ class QuantizedCure(enum.Enum):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QuantizedFault:
+class QuantizedFault(NodeFault):
     """A node of the model that is replaced with an operator for quantized elements that makes session creation fail."""
 
-    graph: SessionGraph
-    node: Node
-    """The node of the optimized graph."""
     kind: QuantizedFaultKind
-
-    @property
-    def path(self) -> str:
-        return self.graph.path(self.node.index)
 
     @property
     def at_run(self) -> bool:
@@ -157,11 +151,9 @@ def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
             yield from (QuantizedFault(graph, node, kind) for kind in _kinds(graph, node))
 
 
-def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFault]:
-    """Yields the first fault of each node of a session's graphs, without removed graphs."""
-    for graph in graphs:
-        if not graph.is_removed:
-            yield from {found.node.index: found for found in reversed(list(quantized_faults(graph)))}.values()
+def first_quantized_faults(graph: SessionGraph) -> Iterable[QuantizedFault]:
+    """Returns the first fault of each node in a graph."""
+    return {found.index: found for found in reversed(list(quantized_faults(graph)))}.values()
 
 
 def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:

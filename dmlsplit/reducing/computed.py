@@ -20,7 +20,7 @@ from dmlsplit.device.dispatches import Shaders, as_it_should_be, as_released
 from dmlsplit.formats.onnx.tensors import Array, type_of
 from dmlsplit.graphs.descriptors import GraphDesc, described
 from dmlsplit.graphs.memory import compile_graph
-from dmlsplit.graphs.program import Crash, Refused, Unmodelled
+from dmlsplit.graphs.program import NotCompiled, Unmodelled
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.onnxruntime.fused_parts import session_graphs
@@ -134,7 +134,7 @@ def by_directml(
         found = _run(
             graph, as_released(graph, compile_graph(graph, traits, None, fused.rectified, fused.constant)), bound
         )
-    except (Unmodelled, Refused, Crash, ValueError, KeyError, TypeError) as reason:
+    except (Unmodelled, NotCompiled, ValueError, KeyError, TypeError) as reason:
         return Computed({}, str(reason) or "its dispatches are not modelled")
     for name, array in zip(fused.outputs, right, strict=True):
         if not _is_close(array, expected[name]):

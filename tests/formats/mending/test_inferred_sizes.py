@@ -9,7 +9,8 @@ from onnx.reference import ReferenceEvaluator
 
 import dmlsplit as dml
 from dmlsplit.mending import mended_model
-from dmlsplit.onnxruntime.inferred_sizes import all_uninferred_sizes
+from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
+from dmlsplit.onnxruntime.node_faults import faults_in
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.target import find_target
@@ -81,7 +82,7 @@ def test_a_size_that_the_kernel_does_not_infer(model, created):
     assert before.created is created
     (said,) = [each for each in before.diagnostics if each.rule == RULE]
     sessions = OnnxSessions(model, lambda *_: None)
-    (found,) = all_uninferred_sizes(sessions.of(find_runtime(VERSION)).graphs)
+    (found,) = faults_in(sessions.of(find_runtime(VERSION)).graphs, uninferred_sizes)
     assert (said.location.node, found.at_run) == (found.path, created)
     mending, written = legalized(model)
     assert (mending.refusals, [each.names for each in mending.changes]) == ([], [("drop-allowzero",)])
