@@ -46,10 +46,12 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     for name in _never_written(model.graph):
         yield f"nothing writes the output {printable(name, 60)} of a graph: the model is not loaded"
     for value in model.graph.input:
-        if not value.HasField("type"):
+        if value.type.WhichOneof("value") is None:
             yield f"the input {printable(value.name, 60)} has no type: the model is not loaded"
     if any(not node.op_type for body in bodies for node in all_nodes(body)):
         yield "a node has no operator: the model is not loaded"
+    for name in _declared_untyped(model.graph):
+        yield f"{printable(name, 60)} is declared without an element type: the model is not loaded"
     for name in _untyped(model.graph, bodies):
         yield f"the constant {printable(name, 60)} has no element type: the model is not loaded"
     yield from filter(None, map(sparse_constants.refused, _sparse(model.graph, bodies)))
@@ -64,7 +66,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
         if key_of(function, function.name) in called and any(n.domain == "ai.onnx" for n in all_nodes(function.node)):
             yield f"{name} is called, and its nodes name the domain ai.onnx: the model is not loaded"
     for entry in chain(model.opset_import, *(each.opset_import for each in model.functions)):
-        if entry.domain in _NEWEST and entry.version > _NEWEST[entry.domain]:
+        version = (entry.version + 2**31) % 2**32 - 2**31  # it is read in 32 bits
+        if entry.domain in _NEWEST and version > _NEWEST[entry.domain]:
             why = f"is newer than {_NEWEST[entry.domain]}, the newest that there is: the model is not loaded"
             yield f"opset {entry.version} of {entry.domain} {why}"
     lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
@@ -95,6 +98,18 @@ def _bodies(model: onnx.ModelProto) -> list[Sequence[onnx.NodeProto]]:
 
 def _sparse(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[onnx.SparseTensorProto]:
     return chain(sparse_constants.of_graphs(graph), chain.from_iterable(map(sparse_constants.of_nodes, bodies)))
+
+
+def _declared_untyped(graph: onnx.GraphProto) -> Iterator[str]:
+    """Yields the names of results that are declared as tensors without an element type, in a graph and in the graphs in
+    its nodes."""
+    for each in all_graphs(graph):
+        found = [
+            value.name
+            for value in (*each.output, *each.value_info)
+            if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type
+        ]
+        yield from computed(each.node).intersection(found) if found else ()
 
 
 def _untyped(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[str]:

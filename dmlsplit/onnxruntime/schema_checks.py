@@ -41,6 +41,15 @@ _WITHOUT_GAPS: Final = frozenset(("Concat", "Max", "Mean", "Min", "SequenceConst
 """Operators with any number of inputs, all of which need a name: otherwise ONNX Runtime refuses the model, or its
 process ends with C0000005, for some on the CPU only as the model runs. Observed with 1.18.0, 1.20.1, 1.24.4 and
 1.30.0."""
+_FIELDS: Final[Mapping[str, int]] = {
+    field: onnx.AttributeProto.AttributeType.Value(name)
+    for name, field in (
+        *(("FLOAT", "f"), ("INT", "i"), ("STRING", "s"), ("TENSOR", "t"), ("GRAPH", "g"), ("TYPE_PROTO", "tp")),
+        *((name, name.lower()) for name in ("FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "TYPE_PROTOS")),
+        *((name, name.lower()) for name in ("SPARSE_TENSOR", "SPARSE_TENSORS")),
+    )
+}
+"""Maps the fields of an attribute that hold its value to the types of attributes whose value they hold."""
 _DATA: Final = ("float_data", "int32_data", "int64_data", "string_data", "double_data", "uint64_data")
 _NOT_CHECKED: Final = "__"
 """ONNX allows attributes whose names begin with this at every node."""
@@ -125,6 +134,8 @@ def _faults_of_attributes(node: onnx.NodeProto, known: Form) -> Iterator[str]:
                 yield f"has the attribute {shown}, which its operator does not have"
         elif kind != known.attributes[name]:
             yield f"has an attribute {shown} of the type {_type_name(kind)}, not {_type_name(known.attributes[name])}"
+        elif any(_FIELDS.get(field.name, kind) != kind for field, _ in attribute.ListFields()):
+            yield f"has an attribute {shown} with a value of another type than its own"
         elif kind == onnx.AttributeProto.TENSOR and node.op_type != "Constant" and (count := _stored(attribute.t)) != 1:
             yield f"has an attribute {shown} with data in {count} fields, not in one"
         elif kind == onnx.AttributeProto.GRAPH and node.op_type in _MORE_OUTPUTS:

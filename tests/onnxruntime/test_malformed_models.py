@@ -1,0 +1,93 @@
+"""Declarations and attributes with which ONNX Runtime does not load a model. Each was asked of 1.18.0, 1.20.1, 1.24.4
+and 1.30.0."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from tests.models import model, node, value
+from tests.onnxruntime.placements import placed_model
+
+
+def made(**attribute):
+    nodes = [node("LeakyRelu", ["x"], ["a"], alpha=0.1, name="r"), node("Abs", ["a"], ["y"])]
+    found = model(
+        nodes,
+        [value("x", [2, 3])],
+        [value("y", [2, 3])],
+        17,
+        value_info=[value("a", [2, 3]), value("unwritten", [2, 3])],
+        domains=["com.microsoft"],
+        ir_version=8,
+    )
+    (alpha,) = found.graph.node[0].attribute
+    for field, given in attribute.items():
+        if isinstance(given, list):
+            getattr(alpha, field).extend(given)
+        elif isinstance(given, (onnx.TensorProto, onnx.TypeProto, onnx.GraphProto, onnx.SparseTensorProto)):
+            getattr(alpha, field).CopyFrom(given)
+        else:
+            setattr(alpha, field, given)
+    return found
+
+
+def answer(found):
+    placed = placed_model(found)
+    return placed.created, placed.failure and placed.failure.message
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"i": 0},
+        {"s": b""},
+        {"t": onnx.TensorProto()},
+        {"g": onnx.GraphProto()},
+        {"tp": onnx.TypeProto()},
+        {"sparse_tensor": onnx.SparseTensorProto()},
+        {"floats": [1.0]},
+        {"ints": [1]},
+        {"strings": [b""]},
+        {"tensors": [onnx.TensorProto()]},
+        {"graphs": [onnx.GraphProto()]},
+        {"type_protos": [onnx.TypeProto()]},
+        {"sparse_tensors": [onnx.SparseTensorProto()]},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_an_attribute_has_only_the_value_of_its_type(other):
+    assert answer(made()) == (True, None)
+    message = "LeakyRelu r has an attribute alpha with a value of another type than its own; the model is not loaded"
+    assert answer(made(**other)) == (False, message)
+
+
+def test_an_attribute_of_an_operator_of_onnx_runtime():
+    found = made(i=1)
+    found.graph.node[0].op_type, found.graph.node[0].domain = "QuickGelu", "com.microsoft"
+    assert answer(found)[0] is False
+
+
+def test_results_are_declared_with_an_element_type():
+    for values, place, created in (("output", 0, False), ("value_info", 0, False), ("value_info", 1, True)):
+        found = made()
+        declared = getattr(found.graph, values)[place]
+        declared.type.tensor_type.ClearField("elem_type")
+        message = f"{declared.name} is declared without an element type: the model is not loaded"
+        assert answer(found) == ((True, None) if created else (False, message))
+
+
+def test_an_input_is_declared_with_a_type_that_says_something():
+    found = made()
+    found.graph.input[0].type.Clear()
+    assert answer(found) == (False, "the input x has no type: the model is not loaded")
+
+
+@pytest.mark.parametrize(
+    ("version", "created"),
+    [(1, True), (2, False), (2**32 + 1, True), (2**32 + 2, False), (2**63 - 1, True), (-1, True)],
+)
+def test_opsets_are_read_in_32_bits(version, created):
+    found = made()
+    found.opset_import[1].version = version
+    assert answer(found)[0] is created
