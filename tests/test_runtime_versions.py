@@ -116,6 +116,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("keeps_allowzero", "1.30.0"),
         ("compares_all_numbers", "1.30.0"),
         ("keeps_attentions", "1.21.0"),
+        ("fuses_attentions", "1.23.0"),
         ("merges_reshapes", "1.21.0"),
         ("leaves_large_products", "1.21.0"),
         ("keeps_sizes_of_others", "1.30.0"),
@@ -134,11 +135,6 @@ def test_the_first_version_with_a_trait(trait, first):
 @pytest.mark.parametrize(("operator", "first"), [("Gelu", "1.23.0"), ("Elu", "1.30.0")])
 def test_the_first_version_that_moves_transposes_over_an_operator(operator, first):
     assert next(each.version for each in runtimes() if operator in each.traits.passed_by_transposes) == first
-
-
-def test_attentions_are_kept_in_two_versions():
-    kept = {runtime.version.rpartition(".")[0] for runtime in runtimes() if runtime.traits.keeps_attentions}
-    assert kept == {"1.21", "1.22"}
 
 
 def test_what_a_version_infers_only_grows():

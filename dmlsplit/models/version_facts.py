@@ -60,9 +60,14 @@ class VersionFacts(Protocol):
 
     @property
     def keeps_attentions(self) -> bool:
-        """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes, even if
-        `reshapes_products`."""
+        """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes before Reshapes in a row
+        become one, even if `reshapes_products`."""
         return self.reshapes_products and self.traits.keeps_attentions
+
+    @property
+    def fuses_attentions(self) -> bool:
+        """True if these MatMuls are replaced after that."""
+        return self.reshapes_products and self.traits.fuses_attentions
 
     @property
     def compares_all_numbers(self) -> bool:

@@ -54,7 +54,9 @@ class RuntimeTraits:
     reshapes_products: bool = False
     """True if a MatMul of more than two dimensions and the Add that follows become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
-    """True if that is not done for the products around an attention."""
+    """True if that is not done for the products around an attention before Reshapes in a row become one."""
+    fuses_attentions: bool = False
+    """True if it is done for them after that."""
     merges_reshapes: bool = False
     """True if a Reshape and the Reshapes, Squeezes and Unsqueezes that follow become one Reshape."""
     keeps_allowzero: bool = False
@@ -176,7 +178,7 @@ _1_21: Final = replace(
 )
 _1_23: Final = replace(
     _1_21,
-    keeps_attentions=False,
+    fuses_attentions=True,
     passed_by_transposes=frozenset({"Gelu"}),
     maps_shared_inputs=True,
     reads_large_constants=True,

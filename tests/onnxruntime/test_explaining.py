@@ -174,6 +174,13 @@ CHANGED = {
         "x2",
         Fate.FUSED,
     ),
+    "later_matmul_add_fusion": (
+        "(float[1,2,3] x, float[3,3] w, float[3,3] v, float[3,3] u) => (float[?,?,?] o) <float[3] r = {1,2,3}> { "
+        "n = LayerNormalization(x, r) a = MatMul(n, w) b = Add(a, r) d = MatMul(n, v) e = MatMul(n, u) "
+        "g = Mul(b, d) h = Mul(g, e) l = Add(h, r) o = Add(l, n) }",
+        "b",
+        Fate.CHANGED,
+    ),
     "skip_layer_norm_fusion": (f"{VECTORS} {{ s = Add(x, z) o = LayerNormalization(s, g, b) }}", "s", Fate.FUSED),
     "matmul_scale_fusion": (
         "(float[2,6] x, float[6,6] w) => (float[2,6] o) <float k = {0.5}> { m = Mul(x, k) o = MatMul(m, w) }",

@@ -39,7 +39,7 @@ from dmlsplit.onnxruntime.passes.identity_elimination import (
 )
 from dmlsplit.onnxruntime.passes.layer_norm_fusion import later_layer_norm_fusion, layer_norm_fusion
 from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
-from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
+from dmlsplit.onnxruntime.passes.matmul_add_fusion import later_matmul_add_fusion, matmul_add_fusion
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import matmul_integer_to_float
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
@@ -119,6 +119,7 @@ PASSES: Final = (
     _pass(2, contributed_gelu_fusion, "Erf", "makes_gelus"),
     _pass(2, later_layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
     _pass(2, bias_gelu_fusion, "Erf Tanh"),
+    _pass(2, later_matmul_add_fusion, "MatMul", "fuses_attentions"),
     _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean"),
     _pass(2, matmul_scale_fusion, "MatMul"),
     _pass(2, matmul_transpose_fusion, "Transpose"),

@@ -19,7 +19,17 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
 def matmul_add_fusion(graph: Graph) -> None:
     """Fuses, in place, each MatMul with the Add that is its only reader into a Gemm, if the other addend broadcasts to
-    the result."""
+    the result. Some versions leave those around an attention."""
+    _fuse(graph, keeps_attentions=graph.facts.keeps_attentions)
+
+
+def later_matmul_add_fusion(graph: Graph) -> None:
+    """Fuses, in place, the products around an attention that matmul_add_fusion leaves."""
+    if graph.facts.fuses_attentions:
+        _fuse(graph, keeps_attentions=False)
+
+
+def _fuse(graph: Graph, *, keeps_attentions: bool) -> None:
     gone: set[Node] = set()
     projections: set[Node] = set()
     for node in graph.nodes:
@@ -27,7 +37,7 @@ def matmul_add_fusion(graph: Graph) -> None:
         made = None if after is None or after.op_type != "Add" else _made(graph, node, after)
         if after is None or made is None:
             continue
-        kept = made == RESHAPED_GEMM and graph.facts.keeps_attentions
+        kept = made == RESHAPED_GEMM and keeps_attentions
         if kept and _is_of_attention(node, after, projections):
             continue
         bias = next(value for value in after.inputs if value is not node.outputs[0])
