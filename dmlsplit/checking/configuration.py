@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError, naming
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import open_input, read_at_most
 from dmlsplit.system.printable import printable
 from dmlsplit.system.spelling import nearest
 

@@ -20,9 +20,8 @@ from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError, naming
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import open_input, read_at_most
 from dmlsplit.system.printable import printable
 
 KeyPath: TypeAlias = tuple[str | int, ...]

@@ -16,12 +16,11 @@ from rich.text import Text
 from dmlsplit.checking.results import Result
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.streams import read_at_most
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
 from dmlsplit.report.text import SEVERITY_STYLES, Part, blocks
 from dmlsplit.system.errors import InputError
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import open_input, read_at_most
 from dmlsplit.system.printable import inert, printable
 
 LAST_WIDTH: Final = 16

@@ -1,5 +1,5 @@
 """Opens input files; no other module does. Only regular files are opened, because a FIFO blocks its reader, and a
-device may never end."""
+device may never end. Reads streams, which may not end either, up to a limit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from dmlsplit.system.errors import InputError
 
 NOT_REGULAR: Final = "it is not a regular file"
 NO_NAME: Final = "no file can have this name"
+_PIECE: Final = 1 << 20
+"""Size of each read: Python allocates all requested bytes before it knows how many there are."""
 _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
@@ -53,6 +55,16 @@ def paths_of(paths: object, name: str) -> tuple[str, ...]:
             raise TypeError(f"{name}[{i}]: a path is expected, not {type(path).__name__}")
         found.append(os.fsdecode(path))
     return tuple(found)
+
+
+def read_at_most(stream: BinaryIO, most: int) -> bytes | None:
+    """Returns all bytes of a stream; None if there are more than `most`. Raises OSError if reading fails."""
+    pieces = []
+    left = most + 1
+    while left and (piece := stream.read(min(left, _PIECE))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces) if left else None
 
 
 def input_size(path: str | os.PathLike[str]) -> int:

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from dmlsplit.formats.jsontext import JsonText
-from dmlsplit.formats.streams import read_at_most
+from dmlsplit.system.input_files import read_at_most
 
 
 class Trickle(io.RawIOBase):

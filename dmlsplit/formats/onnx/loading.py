@@ -25,9 +25,8 @@ from dmlsplit.formats.onnx.tensors import (
     no_external_data,
 )
 from dmlsplit.formats.onnx.wire import check_messages
-from dmlsplit.formats.streams import read_at_most
 from dmlsplit.system.errors import InputError
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import open_input, read_at_most
 
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf cannot read a message of 2 GiB; the weights of larger models are external data, which is not read here."""
