@@ -379,6 +379,13 @@ static inline bool dms_is_streamed(const dms_stores *stores)
     return stores->regime == DMS_STREAMED;
 }
 
+/* True if what is read past the caches is prefetched into the second-level cache, as a Zen 4 prefers it, rather than into the first-level one: together with
+ * the height of streamed tiles, this is one question to the machine (dms_measure.c). */
+static inline bool dms_fetches_far(const dms_stores *stores)
+{
+    return stores->streamed_height < DMS_STREAMED_HIGH;
+}
+
 /* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 
 /* How a run is cut into slices: into equal numbers of rows of all parts, or into equal numbers of bytes, part after

@@ -119,7 +119,7 @@ static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, con
  * squares of 32 bytes (Zen 5). */
 static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_stores *stores)
 {
-    const bool lower = stores->streamed_height < DMS_STREAMED_HIGH, apart = from->listed != NULL || distance(from->stride) > DMS_LINE;
+    const bool lower = dms_fetches_far(stores), apart = from->listed != NULL || distance(from->stride) > DMS_LINE;
     const bool worth = apart || transposer->vector == DMS_LINE;
     tile->fetched = dms_is_streamed(stores) && (lower ? apart : worth && !share_sets(from->stride, tile->side, stores));
     tile->near = !lower && !share_sets(from->stride, tile->height, stores);

@@ -256,6 +256,7 @@ static void stores_of_profiles(void)
         CHECK(by_default.ways == DMS_LEVEL1_WAYS && by_default.way == DMS_LEVEL1_WAY);
         CHECK(s.regime == (dms_regime)regime && s.page_mask == 0 && s.ahead == (regime == DMS_STREAMED ? 1 : aheads[regime]));
         CHECK(s.call == 1 && s.streamed_height == 1 && s.cached_height == 1 && s.ways == 3 && s.way == 4096);
+        CHECK(dms_fetches_far(&s) && !dms_fetches_far(&by_default));
         dmlsplit_profile pages = given;
         pages.fetch = DMLSPLIT_FETCH_PAGES;
         const dms_stores p = dms_stores_for(&pages, (dms_regime)regime, 77);
