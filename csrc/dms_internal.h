@@ -176,6 +176,7 @@ typedef struct dms_stores {
                                            claimed; 0 if plain */
     uint64_t call;                      /* least size of a contiguous piece that memcpy copies */
     uint32_t streamed_height, cached_height;    /* of tiles of transposes, in squares */
+    bool early;                         /* a streamed transpose of fewer bytes than a copy is streamed from */
     uint32_t way, ways;                 /* size of a way of the first-level cache, and the number of its ways */
 } dms_stores;
 

@@ -11,6 +11,7 @@ dms_stores dms_stores_for(const dmlsplit_profile *p, dms_regime regime, uintptr_
     s.page_mask = regime == DMS_STREAMED && pages ? 4095 : 0;
     s.ahead = regime == DMS_STREAMED ? ahead : regime == DMS_CLAIMED ? claimed : 0;
     s.call = p->call > 0 ? p->call : DMS_LEAST_CALLED;
+    s.early = false;
     s.streamed_height = p->streamed_height > 0 ? p->streamed_height : DMS_STREAMED_HIGH;
     s.cached_height = p->cached_height > 0 ? p->cached_height : DMS_TILE_HIGH;
     s.ways = p->level1_ways > 0 ? p->level1_ways : DMS_LEVEL1_WAYS;

@@ -32,8 +32,8 @@ static bool gains_by_low(const dms_transposer *transposer, bool is_high)
 
 /* Returns the sink of a streamed matrix. Rows of the target that begin at the same offset in a line are whole lines after a head; so are short rows without a
  * head or a rest (0.3 to 0.6 of the time, Zen 4); other short adjacent rows fill lines together; others carry partial lines, in registers if they begin at
- * even addresses. */
-static dms_sink choose_sink(const dms_transposer *transposer, size_t element_size, uint64_t rows, const dms_side *to)
+ * even addresses. early: these are stored plainly. */
+static dms_sink choose_sink(const dms_transposer *transposer, size_t element_size, uint64_t rows, const dms_side *to, bool early)
 {
     const uintptr_t begin = (uintptr_t)to->begin;
     const bool are_lines = (begin | rows * element_size) % DMS_LINE == 0;
@@ -43,6 +43,8 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
     if (rows <= DMS_LONG_TARGET_ROW / element_size && to->stride == (int64_t)(rows * element_size))
         return DMS_COALESCED;
     if (is_short)
+        return DMS_STORED;
+    if (early)
         return DMS_STORED;
     return transposer->vector == DMS_LINE && (begin | to->distance_bits) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
 }
@@ -121,7 +123,8 @@ static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, con
 {
     const bool lower = dms_fetches_far(stores), apart = from->listed != NULL || distance(from->stride) > DMS_LINE;
     const bool worth = apart || transposer->vector == DMS_LINE;
-    tile->fetched = dms_is_streamed(stores) && (lower ? apart : worth && !share_sets(from->stride, tile->side, stores));
+    const bool past = dms_is_streamed(stores) && !(stores->early && tile->sink == DMS_STORED);
+    tile->fetched = past && (lower ? apart : worth && !share_sets(from->stride, tile->side, stores));
     tile->near = !lower && !share_sets(from->stride, tile->height, stores);
     tile->behind = tile->near && tile->fetched && share_sets(from->stride, 2 * tile->height, stores);
 }
@@ -140,7 +143,7 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     tile->transpose = transposer->transpose;
     tile->element_size = element_size;
     tile->side = (size_t)DMS_LINE >> shift;
-    tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to) : DMS_STORED;
+    tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to, stores->early) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->below = 0;
     if (tile->sink == DMS_STORED)

@@ -85,8 +85,19 @@ static void profiles(void)
             CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
             CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
             CHECK_EQUAL(dms_is_streamed(&plan->shapes[0].nest.stores), (streamed & (is_turned ? 2 : 1)) != 0);
+            CHECK_EQUAL(plan->shapes[0].nest.stores.early, is_turned && (streamed & 1) == 0);
             dmlsplit_plan_destroy(plan);
         }
+    for (int claims = 0; claims < 2; claims++) {        /* plain stores wait for each line where a profile claims lines */
+        const dmlsplit_profile turns = {.struct_size = sizeof turns, .stream_copies = UINT64_MAX, .claim = claims ? UINT64_MAX - 1 : UINT64_MAX};
+        const dmlsplit_geometry g = one_part(4, square, turned);
+        dmlsplit_plan *plan = NULL;
+        CHECK_EQUAL(dmlsplit_set_profile(&turns), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(plan->shapes[0].nest.stores.early, !claims);
+        dmlsplit_plan_destroy(plan);
+    }
+    CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
     CHECK_EQUAL(dmlsplit_get_profile(&given), DMLSPLIT_OK);
     CHECK(given.stream_copies == 32768 && given.stream_turns == 32768 && given.level2 == 0 && given.claim == UINT64_MAX);
     CHECK_EQUAL(given.origin, DMLSPLIT_FROM_SETTINGS);
@@ -671,8 +682,8 @@ static void heights(void)
         source[i] = (unsigned char)(i % 251);
     for (uint32_t height = 0; height <= 8; height = height == 0 ? 1 : 2 * height)
         for (uint32_t size = 1; size <= TILE_SIZE; size *= 2)
-            for (uint64_t stream = 0; stream < 2; stream++) {
-                const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = UINT64_MAX, .stream_turns = stream == 0 ? 0 : UINT64_MAX,
+            for (uint64_t stream = 0; stream < 3; stream++) {      /* transposes and copies, transposes alone, none */
+                const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = stream > 0 ? UINT64_MAX : 0, .stream_turns = stream > 1 ? UINT64_MAX : 0,
                                                 .claim = UINT64_MAX, .call = 1, .ahead = 64, .cached_height = height,
                                                 .streamed_height = height > 3 ? 2 : height};
                 CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
