@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,11 +158,9 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
     failures += lost_constants(graph, fused)
     failures += stored_tensors.failures(graph)
-    for refused, (why, certain) in against.items():
-        if certain and facts.keys().isdisjoint(refused.members):
-            failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
     types = _types_of_splits(graph)
     found = []
+    outcomes: dict[Part | None, set[Outcome]] = defaultdict(set)
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         part = parts.get(kept)
@@ -177,7 +176,11 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         if answer.outcome is Outcome.UNKNOWN and known.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER):
             why = f"it is not known whether the lengths of {path} fit: they are constants that are not known"
             failures += [Failure(LOADING, why, certain=False, node=path)] if known.lengths is None else []
+        outcomes[part].add(answer.outcome)
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
+    for refused, (why, certain) in against.items():
+        if certain and outcomes[refused] <= {Outcome.UNKNOWN}:  # otherwise the answers say what becomes of the graph
+            failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
     return found
 
 

@@ -478,3 +478,15 @@ def test_copies_of_constants_that_a_model_names_are_folded(operator):
     made = models.model(nodes, [models.value("x", [2, 3])], ["a"], 17, [constant], ir_version=8)
     versions = ("1.18.0", "1.22.0", "1.23.2", "1.24.4", "1.30.0")
     assert [placed_model(made, version).created for version in versions] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("version", ["1.18.0", "1.20.1", "1.24.4", "1.30.0"])
+def test_a_graph_that_is_refused_fails_the_session_even_if_its_size_is_not_known(version):
+    """The flags of the Split are not known, because the ReduceSum may be fused with its neighbours; that Mul's result
+    does not fit is."""
+    text = """(float[1,2,11] x, float[1,1,11] m) => (float[1,1,11] y) <int64[2] l = {1,1}> {
+        p = Mul(x, m) a, b = Split<axis=1>(p, l) e = Exp(a) f = ReduceSum<keepdims=1>(e) h = Mul(e, f) i = Neg(h)
+        y = Abs(i)
+    }"""
+    found = placed(text, version, opset=15)
+    assert (found.created, found.failure.node) == (False, "p")
