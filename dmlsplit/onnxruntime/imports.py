@@ -43,6 +43,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     "".
     """
     called, bodies = _called(model), _bodies(model)
+    if not model.HasField("ir_version"):
+        yield "the model has no IR version: it is not loaded"
     for name in _never_written(model.graph):
         yield f"nothing writes the output {printable(name, 60)} of a graph: the model is not loaded"
     for value in model.graph.input:
@@ -101,15 +103,16 @@ def _sparse(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) 
 
 
 def _declared_untyped(graph: onnx.GraphProto) -> Iterator[str]:
-    """Yields the names of results that are declared as tensors without an element type, in a graph and in the graphs in
-    its nodes."""
+    """Yields the names of a model's inputs, and of results in its graph and in the graphs in its nodes, that are
+    declared as tensors without an element type."""
+    yield from (value.name for value in graph.input if _is_untyped(value))
     for each in all_graphs(graph):
-        found = [
-            value.name
-            for value in (*each.output, *each.value_info)
-            if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type
-        ]
+        found = [value.name for value in (*each.output, *each.value_info) if _is_untyped(value)]
         yield from computed(each.node).intersection(found) if found else ()
+
+
+def _is_untyped(value: onnx.ValueInfoProto) -> bool:
+    return value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type
 
 
 def _untyped(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[str]:

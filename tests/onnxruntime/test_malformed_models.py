@@ -3,10 +3,11 @@ and 1.30.0."""
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 
-from tests.models import model, node, value
+from tests.models import array, ints, model, node, value
 from tests.onnxruntime.placements import placed_model
 
 
@@ -69,7 +70,11 @@ def test_an_attribute_of_an_operator_of_onnx_runtime():
 
 
 def test_results_are_declared_with_an_element_type():
-    for values, place, created in (("output", 0, False), ("value_info", 0, False), ("value_info", 1, True)):
+    for values, place, created in (
+        ("output", 0, False),
+        ("value_info", 0, False),
+        ("value_info", 1, True),
+    ):
         found = made()
         declared = getattr(found.graph, values)[place]
         declared.type.tensor_type.ClearField("elem_type")
@@ -77,10 +82,43 @@ def test_results_are_declared_with_an_element_type():
         assert answer(found) == ((True, None) if created else (False, message))
 
 
+def test_an_input_is_declared_with_an_element_type():
+    nodes, scale = [node("DequantizeLinear", ["x", "s"], ["y"])], array("s", np.float32(0.1))
+    found = model(nodes, [value("x", [4], onnx.TensorProto.UINT8)], [value("y", [4])], 13, [scale], ir_version=8)
+    assert answer(found) == (True, None)
+    found.graph.input[0].type.tensor_type.ClearField("elem_type")
+    assert answer(found) == (False, "x is declared without an element type: the model is not loaded")
+
+
 def test_an_input_is_declared_with_a_type_that_says_something():
     found = made()
     found.graph.input[0].type.Clear()
     assert answer(found) == (False, "the input x has no type: the model is not loaded")
+
+
+def test_a_model_has_an_ir_version():
+    found = made()
+    found.ClearField("ir_version")
+    assert answer(found) == (False, "the model has no IR version: it is not loaded")
+
+
+def test_a_rank_that_contradicts_a_transpose():
+    """The tensor t has the rank that is declared, and a Transpose of another one; an IndexError ended the answer."""
+    found = model(
+        [
+            node("Reshape", ["x", "s"], ["r"]),
+            node("Transpose", ["r"], ["t"], perm=[1, 0]),
+            node("Softmax", ["t"], ["y"]),
+        ],
+        [value("x", None)],
+        [value("y", [6])],
+        13,
+        [ints("s", 6, 2)],
+        ir_version=8,
+    )
+    found.graph.input[0].ClearField("type")
+    found.graph.output[0].type.tensor_type.ClearField("elem_type")
+    assert placed_model(found).created is False
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,8 @@ class _Mover:
         """The nodes over which a Transpose was moved."""
         self._tensors = TransposedTensors(graph)
         self._leading: set[Value] = set()
+        self._stops: dict[Value, Node | None] = {}
+        """A reader of each tensor over which no Transpose is moved; None if there is none."""
 
     def round(self) -> bool:
         """Moves Transposes over the nodes behind them, in the order of the walk; True if the graph has changed."""
@@ -253,13 +255,19 @@ class _Mover:
             return 0
         found = permutation(value.producer)
         if found:
-            readers = (
-                []
-                if not self._tensors.are_readers_known(value)
-                else [handler_of(node, self.facts) for node in value.readers]
-            )
-            return -self._cost(value) if found == perm and readers and None not in readers else 0
+            return -self._cost(value) if found == perm and self._passes_all_readers(value) else 0
         return self._cost(value)
+
+    def _passes_all_readers(self, value: Value) -> bool:
+        """True if a Transpose that computes a tensor may be moved over each node that reads the tensor. Readers are not
+        looked at again until there are new ones: each of many asks."""
+        stops = self._stops.get(value)
+        is_new = value not in self._stops or value in self._tensors.newly_read
+        if is_new or (stops is not None and stops not in value.readers):
+            self._tensors.newly_read.discard(value)
+            found = (node for node in value.readers if value in node.captured or handler_of(node, self.facts) is None)
+            stops = self._stops[value] = next(found, None)
+        return stops is None and not value.is_output and bool(value.readers)
 
     def _cost(self, value: Value) -> int:
         """Returns the number of a tensor's dimensions other than 1."""

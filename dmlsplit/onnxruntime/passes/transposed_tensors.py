@@ -96,7 +96,11 @@ class TransposedTensors:
         self.facts = graph.facts
         self.moved: Node
         """The Transpose that is moved: nodes that are inserted stand for it."""
+        self.newly_read: set[Value] = set()
+        """The tensors that nodes were made to read."""
         self._made = 0
+        self._transposes: dict[tuple[Value, Axes], Node] = {}
+        """The Transposes that others share, by what they read and their permutation: a tensor may have many readers."""
 
     # Constants, and tensors that are made.
 
@@ -126,6 +130,8 @@ class TransposedTensors:
         """Returns a new tensor with the elements of another one; dimension i is dimension axes[i] of that one, a new
         one of size 1 for None. It is a constant if that one is."""
         shape, is_constant = self.facts.shape(value.known), self.is_local_constant(value)
+        if shape is not None and len(shape) <= max((i for i in axes if i is not None), default=-1):
+            raise UnsureError  # the model declares another rank than its nodes compute
         made: Shape | None = None if shape is None else tuple([1 if i is None else shape[i] for i in axes])
         elements = self.facts.elements(value.name) if is_constant else None
         if elements is not None and elements.ndim:
@@ -151,6 +157,7 @@ class TransposedTensors:
     def insert(self, op_type: str, inputs: Sequence[Value], output: Value, **attributes: Any) -> Node:
         """Adds a node that computes `output` and stands for the Transpose that is moved, and returns it."""
         made = self.graph.insert(self.moved, op_type, inputs, output)
+        self.newly_read.update(inputs)
         made.proto = helper.make_node(op_type, [], [], **attributes)
         self.graph.write(made, [output])
         return made
@@ -159,8 +166,10 @@ class TransposedTensors:
         inputs = [*node.inputs, *[Value("")] * (index + 1 - len(node.inputs))]
         inputs[index] = value
         self.graph.read(node, inputs)
+        self.newly_read.add(value)
 
     def replace(self, readers: Sequence[Node], value: Value, other: Value) -> None:
+        self.newly_read.add(other)
         for reader in readers:
             self.graph.redirect(reader, {value: other})
 
@@ -188,10 +197,11 @@ class TransposedTensors:
             self.set_input(node, index, read)
             self._remove_unread(producer)
             return
-        equal = (each for each in value.readers if permutation(each) == perm)
-        same = next(equal, None)
-        if same is None:
-            same = self.insert("Transpose", [value], self.arranged(value, perm), perm=perm)
+        same = self._transposes.get((value, perm))
+        if same is None or same not in value.readers or permutation(same) != perm:
+            same = next((each for each in value.readers if permutation(each) == perm), None)
+            same = same or self.insert("Transpose", [value], self.arranged(value, perm), perm=perm)
+            self._transposes[value, perm] = same
         self.set_input(node, index, same.outputs[0])
 
     def _transposed_constant(self, value: Value, perm: Axes) -> Value:
