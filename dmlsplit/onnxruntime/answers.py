@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,7 @@ from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime import stored_tensors
 from dmlsplit.onnxruntime.attribute_values import refused_value
-from dmlsplit.onnxruntime.context import in_context
+from dmlsplit.onnxruntime.context import in_context, lacks_only_flags
 from dmlsplit.onnxruntime.contributed_schemas import column_of
 from dmlsplit.onnxruntime.creation import (
     CHECKING,
@@ -160,7 +159,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     failures += stored_tensors.failures(graph)
     types = _types_of_splits(graph)
     found = []
-    outcomes: dict[Part | None, set[Outcome]] = defaultdict(set)
+    settled: set[Part] = set()
+    """The parts of which an answer says what becomes of them."""
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         part = parts.get(kept)
@@ -169,6 +169,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         if types.get(kept, submitted.data_type) != submitted.data_type:
             submitted = replace(submitted, data_type=types[kept])
         answer = predict(submitted, graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
+        if part is not None and not (count is None and lacks_only_flags(graph, graph.nodes[kept], answer)):
+            settled.add(part)
         answer = in_context(graph, graph.nodes[kept], path, answer, part, None if part is None else against.get(part))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU, Outcome.UNKNOWN):
             note = diagnostic("onnxruntime/computed-once", path, f"it computes the same as {graph.path(kept)}")
@@ -176,10 +178,9 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         if answer.outcome is Outcome.UNKNOWN and known.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER):
             why = f"it is not known whether the lengths of {path} fit: they are constants that are not known"
             failures += [Failure(LOADING, why, certain=False, node=path)] if known.lengths is None else []
-        outcomes[part].add(answer.outcome)
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
     for refused, (why, certain) in against.items():
-        if certain and outcomes[refused] <= {Outcome.UNKNOWN}:  # otherwise the answers say what becomes of the graph
+        if certain and refused not in settled:
             failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
     return found
 

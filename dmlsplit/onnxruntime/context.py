@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -53,7 +54,7 @@ def _change(
     graph: SessionGraph, node: Node, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> _Change | None:
     """Returns the first reason why the answer about a node on DirectML does not hold in its graph; None if it holds."""
-    if node in graph.once("behind twins", lambda: _behind_twins(graph)):
+    if node in behind_twins(graph):
         if Doubt.TWINS_DIFFER in node.doubts:
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", _TWIN)
         message = "it depends on a Split that differs from another one only in its outputs"
@@ -82,8 +83,18 @@ def _may_become_constant(graph: SessionGraph, node: Node) -> bool:
     return Doubt.CONSTANT in node.doubts and node in graph.graph
 
 
-def _behind_twins(graph: SessionGraph) -> set[Node]:
+def behind_twins(graph: SessionGraph) -> Set[Node]:
     """Returns the Splits that differ from another Split only in their number of outputs, and all nodes behind them,
     which may get the sizes of the other Split."""
-    twins = [node for node in graph.graph.nodes if Doubt.TWINS_DIFFER in node.doubts]
-    return set(depth_first(twins, lambda node: list(node.readers)))
+
+    def found() -> Set[Node]:
+        twins = [node for node in graph.graph.nodes if Doubt.TWINS_DIFFER in node.doubts]
+        return set(depth_first(twins, lambda node: list(node.readers)))
+
+    return graph.once("behind twins", found)
+
+
+def lacks_only_flags(graph: SessionGraph, node: Node, answer: RuntimeAnswer) -> bool:
+    """True if everything about a node on DirectML is known except the flags of its fused graph: `answer`, by its own
+    facts and a number of nodes that is not known, is not known for that reason."""
+    return answer.outcome is Outcome.UNKNOWN and not node.doubts and node not in behind_twins(graph)
