@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.descriptors.location import Location
-from dmlsplit.rules.onnxruntime import SESSION_FAILS_ELSEWHERE
 from dmlsplit.system.printable import printable
 
+_ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
 NAMES_SHOWN: Final = 3
 _NAME: Final = 60
 
@@ -80,4 +80,4 @@ class Alike:
 
 def is_grouped(diagnostic: Diagnostic) -> bool:
     """True for a diagnostic that shares a line with others of its rule: any but an error about its own operator."""
-    return diagnostic.severity is not Severity.ERROR or diagnostic.rule == SESSION_FAILS_ELSEWHERE.id
+    return diagnostic.severity is not Severity.ERROR or diagnostic.rule == _ELSEWHERE

@@ -170,7 +170,8 @@ def test_a_command_is_imported_when_it_is_asked_for(tmp_path):
     code = (
         "import sys; from dmlsplit.cli import COMMANDS, main; status = main(sys.argv[1:]);"
         "others = [f'dmlsplit.cli.{name}' for name in COMMANDS if name != 'check'];"
-        "packages = ['dmlsplit.rules.onnx', 'dmlsplit.checking.open_sizes', 'dmlsplit.system.processes'];"
+        "packages = ['dmlsplit.rules.onnx', 'dmlsplit.rules.onnxruntime', 'dmlsplit.checking.open_sizes'];"
+        "packages += ['dmlsplit.system.processes'];"
         "packages += ['dmlsplit.targets.windows', 'dmlsplit.verdicts.model_placements', 'dmlsplit.report.baseline'];"
         "names = [*others, *packages, 'difflib', 'logging'];"
         "print([name for name in names if name in sys.modules], file=sys.stderr); sys.exit(status)"
