@@ -3,7 +3,7 @@ accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -31,6 +31,7 @@ from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
+from dmlsplit.onnxruntime.creation import first_of
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, uninferred_sizes
 from dmlsplit.onnxruntime.node_faults import NodeFault, faults_in
@@ -42,7 +43,7 @@ from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, first_quantize
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph_faults import Fault, NodeName
-from dmlsplit.rules.onnxruntime import FAULTS
+from dmlsplit.rules.onnxruntime import FAULTS, GRAPH_REFUSED
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.target import Target
@@ -237,6 +238,12 @@ class JudgedModel:
             return ""
         return f"the session fails at {first.node}: {first.why}" if first.node else first.why
 
+    def failure_but_of(self, rules: Container[str]) -> str:
+        """Returns the reason why the session that represents the target is not created, leaving out failures for which
+        `rules` has the id of a node's diagnostic; "" if there is no other."""
+        first = first_of(each for each in self._closest.failures if each.rule not in rules)
+        return "" if first is None else first.why
+
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:
         """The findings about the DirectML graphs of the session; none if the target has no runtime with such graphs."""
@@ -348,21 +355,22 @@ def _filled(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto
     return copy
 
 
-def failing_elsewhere(views: Sequence[View]) -> str:
-    """Returns the reason why the session fails although it accepts every node of `views`; "" if it does not fail or
+def failing_elsewhere(judged: JudgedModel) -> str:
+    """Returns the reason why the session fails although it accepts every Split and Concat; "" if it does not fail or
     refuses one of them."""
-    if any(view.found(rule) for view in views for rule in _passed_over(view) - {ELSEWHERE}):
+    views = judged.views
+    passed = _passed_over(judged.target)
+    if any(view.found(rule) for view in views for rule in passed - {ELSEWHERE}):
         return ""
-    for view in views:
-        if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
-            return next((each.message for each in view.answer.diagnostics if each.rule == ELSEWHERE), "")
+    if any(view.in_session and view.answer is not None and view.answer.outcome in _FAILING for view in views):
+        return judged.failure_but_of(passed)
     return ""
 
 
-def _passed_over(view: View) -> set[str]:
-    """Returns the ids of the rules whose diagnostics in the answer are not about the node itself: another node fails
-    or, if the target is not a version of ONNX Runtime, its graph is refused, which `findings` judges."""
-    return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
+def _passed_over(target: Target) -> set[str]:
+    """Returns the ids of the rules whose diagnostics in a node's answer are not about the node itself: another node
+    fails or, if the target is not a version of ONNX Runtime, its graph is refused, which `findings` judges."""
+    return {ELSEWHERE} if target.runtime is not None else {ELSEWHERE, GRAPH_REFUSED.id}
 
 
 def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
@@ -372,7 +380,7 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
         if not view.in_session or view.answer is None:
             continue
         for each in view.answer.diagnostics:
-            if each.rule in FAULTS and each.rule not in _passed_over(view):
+            if each.rule in FAULTS and each.rule not in _passed_over(view.target):
                 fault = Fault(FAULTS[each.rule][0], NodeName(view.node.op, view.site.path))
                 found.append(GraphFinding(fault, view.site.path, view.runtime.directml, said=each))
     return found
@@ -387,7 +395,7 @@ def faults(view: View) -> Iterator[str]:
         return
     if view.in_session and view.answer is not None and view.answer.outcome in _FAILING:
         errors = [each for each in view.answer.diagnostics if each.severity is Severity.ERROR]
-        yield from (each.message for each in errors if each.rule not in _passed_over(view))
+        yield from (each.message for each in errors if each.rule not in _passed_over(view.target))
     if view.on_cpu:
         return
     desc = submitted_descriptor(node, without_empty=view.is_left_empty)

@@ -140,7 +140,7 @@ def _accepted(judged: JudgedModel, original: Original) -> Step:
     views = found.judged.views
     found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v))
     if not found.refusals:
-        elsewhere = failing_elsewhere(views) or found.judged.failure
+        elsewhere = failing_elsewhere(found.judged) or found.judged.failure
         found.refusals += [Refusal("", elsewhere)] if elsewhere else []
     return found
 

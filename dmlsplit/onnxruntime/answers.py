@@ -50,6 +50,7 @@ from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.refused_shapes import refused_shapes
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.rules.onnxruntime import GRAPH_REFUSED
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -181,7 +182,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
     for refused, (why, certain) in against.items():
         if certain and refused not in settled:
-            failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
+            compiled = places[refused.origins[0][0]].compilation
+            failures.append(Failure(compiled, why, node=refused.paths[0], rule=GRAPH_REFUSED.id))
     return found
 
 

@@ -110,12 +110,14 @@ class Failure:
     certain: bool = True
     node: str = ""
     """The path of the node at fault; "" if there is no single one."""
+    rule: str = ""
+    """The id of the rule that the answer about a Split or Concat gives for it; "" if none does."""
 
 
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
     """Returns a failure for each node, given with its path and place, whose answer says that session creation fails."""
     return [
-        Failure(place.failure(answer), f"session creation fails at {path}", node=path)
+        Failure(place.failure(answer), f"session creation fails at {path}", node=path, rule=answer.diagnostics[-1].rule)
         for path, place, answer in found
         if answer.outcome is Outcome.SESSION_FAILS
     ]

@@ -313,15 +313,16 @@ class OnnxSession:
         """The provider of every node of the model, without diagnostics and operators."""
         from dmlsplit.onnxruntime.placements import placement
 
-        return self._once("places", lambda: placement(self.graphs, self._failures))
+        return self._once("places", lambda: placement(self.graphs, self.failures))
 
     @property
     def failure(self) -> Failure | None:
         """The failure that prevents session creation; None if none is certain."""
-        return self._once("failure", lambda: first_of(self._failures))
+        return self._once("failure", lambda: first_of(self.failures))
 
     @property
-    def _failures(self) -> Sequence[Failure]:
+    def failures(self) -> Sequence[Failure]:
+        """Everything that makes, or may make, session creation fail."""
         return [*self._not_loaded(), *self._answers.failures]
 
     @property

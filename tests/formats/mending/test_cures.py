@@ -584,6 +584,15 @@ def test_a_model_whose_session_fails_is_not_written():
         front_end.legalize(text(UNMADE), onnxruntime="1.24.4")
 
 
+def test_a_release_is_not_refused_a_model_for_a_graph_that_the_version_in_its_place_refuses():
+    """ONNX Runtime 1.18.0 stands for DirectML 1.12.0, but has 1.14.1."""
+    nodes = "p = Mul(x, m)  a, b = Split<axis=1>(p, l)  e = Exp(a)  f = ReduceSum<keepdims=1>(e)  h = Mul(e, f)"
+    graph_of = "(float[1,2,11] x, float[1,1,11] m) => (float[1,1,11] y) <int64[2] l = {1,1}>"
+    right = text(f"{graph_of} {{ {nodes}  i = Neg(h)  y = Abs(i) }}", opset=15)
+    assert front_end.legalize(right, onnxruntime="1.18.0").changes
+    assert front_end.legalize(right, directml="1.12.0").changes == ()
+
+
 def test_two_outputs_of_a_function_that_stay_empty_are_each_mended():
     function = """<domain: "own", opset_import: ["" : 17]> F (x) => (t, r, u, s)
         { t = Add(x, x)  r = Relu(t)  u = Add(r, r)  s = Relu(u) }"""
