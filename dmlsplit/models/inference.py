@@ -45,14 +45,22 @@ _NO_FAULTS: Final = (
     "was null",
     "not a tensor",
     "external tensors",  # read from another file, or left out for their size
-    "spatial dimensions in the weight tensor",  # of a Conv: only the newest versions look
-    "tensor spatial rank does not match input tensor",  # of a ConvTranspose: only the newest versions look
     "group for ConvTranspose",  # no version looks
     "group must be > 0 for ConvTranspose",
-    "output_shape has incorrect size",  # of a ConvTranspose: only the newest versions look
     "One and only one of the attributes",  # of a Constant, which ONNX Runtime makes an initializer before
 )
 """What is in onnx's texts about nodes that ONNX Runtime may take."""
+_NEW_FAULTS: Final = (
+    "spatial dimensions in the weight tensor",
+    "tensor spatial rank does not match input tensor",
+    "must only contain positive values",
+    "must not contain negative values",
+    *(
+        f"ConvTranspose: Attribute {name} has incorrect size"
+        for name in ("dilations", "kernel_shape", "output_padding", "output_shape", "strides")
+    ),
+)
+"""What is in texts, behind the operator, about windows of convolutions and pools that only new versions check."""
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 _MOST_COPIED: Final = 1 << 18
 """The number of names that onnx may copy for graphs in nodes before a model is cut into parts: a few hundredths of a
@@ -82,11 +90,13 @@ class Fault(NamedTuple):
     message: str
 
 
-def fault_of(faults: str) -> Fault | None:
-    """Returns the first fault in onnx's text for which ONNX Runtime does not load the model; None if there is none."""
-    for found in re.finditer(_FAULT, faults.replace(_FAULTS_INSIDE, "\n")):
+def fault_of(faults: str, *, of_new: bool = False) -> Fault | None:
+    """Returns the first fault in onnx's text for which ONNX Runtime does not load the model, or, if `of_new`, for which
+    only versions do not that check windows; None if there is none."""
+    for found in re.finditer(_FAULT, faults.replace(_FAULTS_INSIDE, "\n")) if faults else ():
         operator, name, message = found.groups(default="")
-        if message and not any(each in message for each in _NO_FAULTS):
+        is_new = any(each in f"{operator}: {message}" for each in _NEW_FAULTS)
+        if message and is_new is of_new and not any(each in message for each in _NO_FAULTS):
             return Fault(operator, name, message.strip())
     return None
 

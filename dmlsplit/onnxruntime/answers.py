@@ -14,7 +14,7 @@ from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node, attribute
-from dmlsplit.onnxruntime import stored_tensors
+from dmlsplit.onnxruntime import misfit_reshapes, stored_tensors
 from dmlsplit.onnxruntime.attribute_values import refused_value
 from dmlsplit.onnxruntime.context import in_context, lacks_only_flags
 from dmlsplit.onnxruntime.contributed_schemas import column_of
@@ -48,6 +48,7 @@ from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.refused_shapes import refused_shapes
+from dmlsplit.onnxruntime.refused_windows import refused_window
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.onnxruntime import GRAPH_REFUSED
@@ -280,6 +281,7 @@ def _of_optimized(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[
         made = _is_made_with_session(graph, size.node)
         if made is not False:
             yield Failure(places[size.node.index].kernel, size.why, certain=made is True, node=size.path)
+    yield from misfit_reshapes.failures(graph, places)
 
 
 def _shared_inputs(graph: SessionGraph) -> Iterator[Failure]:
@@ -411,7 +413,8 @@ def _described(graph: SessionGraph, node: Node) -> str:
 def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> str:
     """Returns why DirectML's kernel for a node is refused; "" if it is not. The CPU takes blocks that do not divide
     their tensor, and leaves the rest out."""
-    if reason := refused_value(graph, node, on_dml=True) or refused_shapes(graph, node):
+    reason = refused_value(graph, node, on_dml=True) or refused_shapes(graph, node) or refused_window(graph, node)
+    if reason:
         return reason
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
         return graph.message(node.index) or "no reason is known"

@@ -118,6 +118,14 @@ _ACTIVATIONS: Final = {
     b"HardSigmoid": 2,
 }
 """The activations of a FusedConv on the CPU, each with the number of its parameters, None if it reads none."""
+_FUSED_GEMM: Final = "FusedGemm"
+_ACTIVATIONS_OF_GEMM: Final = {
+    **dict.fromkeys((b"Relu", b"Sigmoid", b"Softplus", b"Softsign", b"Tanh"), ()),
+    **dict.fromkeys((b"Celu", b"Elu", b"LeakyRelu", b"ThresholdedRelu"), ("alpha",)),
+    **dict.fromkeys((b"HardSigmoid", b"ParametricSoftplus", b"ScaledTanh"), ("alpha", "beta")),
+    b"Selu": ("alpha", "gamma"),
+}
+"""The activations of a FusedGemm on the CPU, each with the parameters that it needs."""
 _WITH_HIDDEN: Final = frozenset({"GRU", "LSTM", "RNN"})
 _AXES: Final = frozenset(
     {"ArgMax", "ArgMin", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization"}
@@ -134,6 +142,8 @@ those of Unsqueeze are dimensions of the output."""
 def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
     """Returns why the kernel of a node, on DirectML or on the CPU, does not take the value of an attribute; "" if it
     takes all that are known."""
+    if node.proto.op_type == _FUSED_GEMM and not on_dml:
+        return _refused_activation_of_gemm(node)
     if not node.proto.attribute:
         return ""
     on = _On.DML if on_dml else _On.CPU
@@ -161,6 +171,18 @@ def _refused_activation(graph: SessionGraph, node: Node) -> str:
         return f"its activation is '{shown}'"
     given = 0 if parameters is None else len(parameters.floats)
     return f"its activation {shown} has {given} parameters, not {count}" if count not in (None, given) else ""
+
+
+def _refused_activation_of_gemm(node: Node) -> str:
+    """A FusedGemm takes some activations, and needs an attribute for each of their parameters."""
+    given = attribute(node, "activation")
+    activation = b"" if given is None else given.s
+    shown = printable(activation.decode("utf-8", "replace"), 60)
+    if activation not in _ACTIVATIONS_OF_GEMM:
+        return f"its activation is '{shown}'"
+    names = [f"activation_{name}" for name in _ACTIVATIONS_OF_GEMM[activation]]
+    lacking = [name for name in names if attribute(node, name) is None]
+    return f"its activation {shown} lacks {lacking[0]}" if lacking else ""
 
 
 def _refused(known: _Words | _Numbers, given: onnx.AttributeProto, opset: int, on_dml: bool) -> str:

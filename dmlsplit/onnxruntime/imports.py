@@ -13,7 +13,7 @@ from typing import Final
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes, computed, first_output, subgraphs
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_graphs, all_nodes, computed, first_output, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Key, key_of
@@ -67,9 +67,10 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
             yield f"{name} never writes its output {printable(output, 60)}: the model is not loaded"
         if key_of(function, function.name) in called and any(n.domain == "ai.onnx" for n in all_nodes(function.node)):
             yield f"{name} is called, and its nodes name the domain ai.onnx: the model is not loaded"
+    for name in _without_opset(model, bodies):
+        yield f"a node has the domain {printable(name, 60)}, whose opset is below 1: the model is not loaded"
     for entry in chain(model.opset_import, *(each.opset_import for each in model.functions)):
-        version = (entry.version + 2**31) % 2**32 - 2**31  # it is read in 32 bits
-        if entry.domain in _NEWEST and version > _NEWEST[entry.domain]:
+        if entry.domain in _NEWEST and _opset(entry) > _NEWEST[entry.domain]:
             why = f"is newer than {_NEWEST[entry.domain]}, the newest that there is: the model is not loaded"
             yield f"opset {entry.version} of {entry.domain} {why}"
     lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
@@ -154,6 +155,22 @@ def _never_written(graph: onnx.GraphProto) -> Iterator[str]:
 
 def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:
     return {entry.domain for entry in entries}
+
+
+def _opset(entry: onnx.OperatorSetIdProto) -> int:
+    """Returns the opset of an import, which is read in 32 bits."""
+    return (entry.version + 2**31) % 2**32 - 2**31
+
+
+def _without_opset(model: onnx.ModelProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[str]:
+    """Yields the domains other than the default one that the model imports with an opset below 1, once for each node
+    that has an operator of it; of two imports of a domain the last one counts. Those of functions do not."""
+    imported = {entry.domain: _opset(entry) for entry in model.opset_import if entry.domain not in DEFAULT_DOMAINS}
+    lacking = {domain for domain, version in imported.items() if version < 1}
+    if lacking:
+        functions = {(function.domain, function.name) for function in model.functions}
+        nodes = chain.from_iterable(map(all_nodes, bodies))
+        yield from (n.domain for n in nodes if n.domain in lacking and (n.domain, n.op_type) not in functions)
 
 
 def _reason(where: str, domain: str) -> str:

@@ -20,7 +20,7 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import JUDGED, recursive
-from dmlsplit.models.inference import Inference
+from dmlsplit.models.inference import Fault, Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import path_of_only
 from dmlsplit.models.places import Spot, numbered
@@ -150,9 +150,8 @@ class OnnxSessions:
 
         model = made()
         if (fault := model.fault) is not None and fault.operator not in JUDGED:  # these have rules of their own
-            name = f"{fault.operator} {printable(fault.name, 60)}".strip()
-            message = f"{name}: {printable(fault.message, 200)}; the model is not loaded"
-            raise NotLoadedError(message, node=path_of_only(proto.graph, fault.operator, fault.name))
+            raise NotLoadedError(_as_text(fault), node=path_of_only(proto.graph, fault.operator, fault.name))
+        new_fault = model.new_fault
         check_types(model.session)
         opset = opset_of(self.proto)
         has_contributed = any(is_contributed(*kind, opset) for kind in self._kinds)
@@ -169,7 +168,7 @@ class OnnxSessions:
         model.removed = frozenset(taken.removed)
         model.branches = taken.branches
         model.refused = (*refused, *not_loaded(read))
-        model.not_loaded_by = not_loaded_by
+        model.not_loaded_by, model.new_fault = not_loaded_by, new_fault
         return model
 
 
@@ -328,14 +327,16 @@ class OnnxSession:
     @property
     def _answers(self) -> Answers:
         return self._once(
-            "answers", lambda: answers(self.model, self.runtime, self.options, self._functions_not_loaded())
+            "answers", lambda: answers(self.model, self.runtime, self.options, self._not_loaded_by_version())
         )
 
-    def _functions_not_loaded(self) -> Iterator[Failure]:
-        """Yields a failure for each function, called or not, that imports a newer opset than the version loads, for
-        functions that call themselves though nothing else calls them, and for each call with a graph whose names the
-        version does not find."""
+    def _not_loaded_by_version(self) -> Iterator[Failure]:
+        """Yields a failure for a window that the version checks, for each function, called or not, that imports a newer
+        opset than the version loads, for functions that call themselves though nothing else calls them, and for each
+        call with a graph whose names the version does not find."""
         runtime, proto = self.runtime, self._sessions.proto
+        if runtime.traits.checks_windows and (fault := self.model.new_fault) is not None:
+            yield Failure(LOADING, _as_text(fault), node=path_of_only(proto.graph, fault.operator, fault.name))
         if proto.functions and runtime.traits.refuses_recursion:
             bodies = chain.from_iterable(function.node for function in proto.functions)
             if name := self._sessions.kept("recursive", lambda: recursive(proto, bodies)):
@@ -369,6 +370,11 @@ class OnnxSession:
             yield Failure(
                 LOADING, f"the model has IR version {ir_version}, but {runtime.version} supports up to {newest}"
             )
+
+
+def _as_text(fault: Fault) -> str:
+    name = f"{fault.operator} {printable(fault.name, 60)}".strip()
+    return f"{name}: {printable(fault.message, 200)}; the model is not loaded"
 
 
 def _ends_of_graphs(path: str) -> Iterator[int]:

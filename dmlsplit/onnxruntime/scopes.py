@@ -106,6 +106,8 @@ class SessionModel:
         """True if more rounds of inference would find more sizes."""
         self.fault: Fault | None = None
         """A node for which inference at session creation fails."""
+        self.new_fault: Fault | None = None
+        """A node for which inference at session creation fails only in versions that check windows."""
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
         self.not_loaded_by: Sequence[NotLoaded] = ()
@@ -166,7 +168,7 @@ class SessionModel:
                     found = self.inference.inferred(wanted, data_propagation=propagated, strict=strict)
                 graph = found.model.graph
                 if strict:
-                    self.fault = fault_of(found.faults)
+                    self.fault, self.new_fault = fault_of(found.faults), fault_of(found.faults, of_new=True)
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not folds or not shapes_by_input or not _add_known(scope, wanted.graph, taken):

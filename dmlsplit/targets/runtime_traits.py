@@ -110,6 +110,9 @@ class RuntimeTraits:
     checks_stored_tensors: bool = False
     """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
     indices are beyond its dimensions."""
+    checks_windows: bool = False
+    """True if a model is not loaded with a convolution or pool whose attributes have values or numbers of values that
+    make no sense, or whose weights have another rank than its input; False if only DirectML's kernel checks them."""
     activates_by_hard_swish: bool = False
     """True if a FusedConv takes a HardSwish as its activation."""
     refuses_recursion: bool = False
@@ -206,6 +209,7 @@ _1_30: Final = replace(
     gives_graphs_names=True,
     refuses_recursion=True,
     activates_by_hard_swish=True,
+    checks_windows=True,
     quantized=_QUANTIZED_1_30,
 )
 _TRAITS: Final = (

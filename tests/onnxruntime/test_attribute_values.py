@@ -152,6 +152,33 @@ def test_the_activation_of_a_fused_conv(given, message):
         assert not message or found.failure.message.endswith(message)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ('activation = "Relu"', ""),
+        ('activation = "Softsign"', ""),
+        ('activation = "Elu", activation_alpha = 0.1', ""),
+        ('activation = "Selu", activation_alpha = 0.1, activation_gamma = 0.1', ""),
+        ('activation = "ScaledTanh", activation_alpha = 0.1, activation_beta = 0.1', ""),
+        ('activation = "Elu"', "its activation Elu lacks activation_alpha"),
+        ('activation = "HardSigmoid", activation_alpha = 0.1', "its activation HardSigmoid lacks activation_beta"),
+        ('activation = "Selu", activation_alpha = 0.1, activation_beta = 0.1', "lacks activation_gamma"),
+        ('activation = "Clip", activation_alpha = 0.1, activation_beta = 0.1', "its activation is 'Clip'"),
+        ('activation = "relu"', "its activation is 'relu'"),
+        ("transA = 0", "its activation is ''"),
+        ("", "its activation is ''"),
+    ],
+)
+def test_the_activation_of_a_fused_gemm(given, message):
+    node = f"com.microsoft.FusedGemm{f'<{given}>' if given else ''}"
+    for data_type in ("float", "float16"):
+        text = f"({data_type}[2,3] a, {data_type}[3,4] b) => ({data_type}[2,4] y) {{ [n] y = {node}(a, b) }}"
+        for version in ("1.18.0", "1.30.0"):
+            found = placed(text, version)
+            assert found.created is (not message)
+            assert not message or found.failure.message.endswith(message)
+
+
 def test_a_hard_swish_is_an_activation_of_new_versions():
     text = (
         "(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,6,6] y) "

@@ -129,3 +129,28 @@ def test_opsets_are_read_in_32_bits(version, created):
     found = made()
     found.opset_import[1].version = version
     assert answer(found)[0] is created
+
+
+@pytest.mark.parametrize(
+    ("versions", "created"),
+    [([1], True), ([0], False), ([-5], False), ([2**32], False), ([0, 1], True), ([1, 0], False)],
+)
+def test_a_domain_is_imported_with_an_opset_above_0(versions, created):
+    found = made()
+    found.graph.node[0].CopyFrom(node("QuickGelu", ["x"], ["a"], domain="com.microsoft"))
+    del found.opset_import[1:]
+    found.opset_import.extend([onnx.OperatorSetIdProto(domain="com.microsoft", version=each) for each in versions])
+    message = "a node has the domain com.microsoft, whose opset is below 1: the model is not loaded"
+    assert answer(found) == ((True, None) if created else (False, message))
+
+
+@pytest.mark.parametrize(("of_model", "of_function", "created"), [(1, 0, True), (0, 1, False)])
+def test_the_opset_of_a_domain_in_a_function_is_that_of_the_model(of_model, of_function, created):
+    found = made()
+    imports = [onnx.OperatorSetIdProto(domain="com.microsoft", version=of_function)]
+    inner = [node("QuickGelu", ["p"], ["q"], domain="com.microsoft")]
+    found.functions.append(onnx.helper.make_function("local", "F", ["p"], ["q"], inner, imports))
+    found.graph.node[0].CopyFrom(node("F", ["x"], ["a"], domain="local"))
+    found.opset_import[1].version = of_model
+    found.opset_import.append(onnx.OperatorSetIdProto(domain="local", version=1))
+    assert answer(found)[0] is created

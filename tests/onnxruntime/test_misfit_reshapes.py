@@ -1,0 +1,40 @@
+"""dmlsplit.onnxruntime.misfit_reshapes. Each model was asked of 1.20.1 and 1.24.4."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import models
+from tests.onnxruntime.placements import placed_model
+
+FOLDED = "r is folded, and its shape [2] does not fit a tensor of {}"
+REFUSED = "CompileGraph refuses a fused graph, at r: its shape [2] does not fit a tensor of {}"
+CONSTANTS = "<int64[1] s = {2}, int64[1] three = {3}, int64 none = {1}, float k = {1.0}>"
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("(float[3] x) => (float[2] y) %s { [r] y = Reshape(x, s) }", ""),
+        ("(float[3] x) => (float[2] y) %s { a = Relu(x) [r] y = Reshape(a, s) }", ""),
+        ("(float[3] x) => (float[2] z) %s { [r] y = Reshape(x, s) z = Relu(y) }", REFUSED.format([3])),
+        ("(float x) => (float[2] z) %s { [r] y = Reshape(x, s) z = Relu(y) }", REFUSED.format([])),
+        ("(float[3] x) => (float[1] z) %s { [r] y = Reshape(x, s) z, u = Split<axis = 0>(y) }", REFUSED.format([3])),
+        ("(float[N] x) => (float[2] z) %s { [r] y = Reshape(x, s) z = Relu(y) }", ""),
+        ("(double[3] x) => (double[2] z) %s { [r] y = Reshape(x, s) z = Relu(y) }", ""),
+        ("(float[3] x) => (float[2] y) %s { [r] y = Reshape(k, s) }", FOLDED.format([])),
+        ("(float[3] x) => (float[2] y) %s { c = ConstantOfShape(three) [r] y = Reshape(c, s) }", FOLDED.format([3])),
+    ],
+    ids=["alone", "last", "read", "scalar", "split", "open", "on the CPU", "constant", "computed constant"],
+)  # fmt: skip
+def test_a_shape_of_another_number_of_elements(text, failure):
+    made = models.text(text % CONSTANTS, 17)
+    for version in ("1.20.1", "1.24.4"):
+        found = placed_model(made, version)
+        assert found.created is (not failure)
+        assert not failure or (found.failure.message, found.failure.node) == (failure, "r")
+
+
+def test_two_reshapes_in_a_row_are_one_from_1_21_on():
+    made = models.text("(float[3] x) => (float[2] z) <int64[1] s = {2}> { y = Reshape(x, s) z = Reshape(y, s) }", 17)
+    assert [placed_model(made, version).created for version in ("1.20.1", "1.24.4")] == [False, True]
