@@ -7,9 +7,10 @@ Observed with all versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 
 import onnx
 
@@ -40,9 +41,9 @@ class FunctionInlining:
         None if there is no such node. `scope` is that of the model's graph. Raises LimitError if names become too
         long."""
         copy = deepcopy(model)
-        return copy if self._inline(copy.graph, scope, Names.of(model.graph)) else None
+        return copy if self._inline(copy.graph, scope, cache(lambda: Names.of(model.graph))) else None
 
-    def _inline(self, graph: onnx.GraphProto, scope: Scope, taken: Names) -> bool:
+    def _inline(self, graph: onnx.GraphProto, scope: Scope, taken: Callable[[], Names]) -> bool:
         """Replaces the nodes of a graph, in place, and those of the graphs inside; returns True if any were
         replaced."""
         changed, nodes = False, []
@@ -60,7 +61,7 @@ class FunctionInlining:
                 inner.name = inner.name or first_output(inner)  # unique in the body
             name = first_output(node)
             place = self.written.get(name) or self.places.get(name, (index,))
-            self.written |= put_in_place(made, body.inputs, body.outputs, node, place, taken, self.budget)
+            self.written |= put_in_place(made, body.inputs, body.outputs, node, place, taken(), self.budget)
             nodes += made.node
         if changed:
             refill(graph.node, [deepcopy(node) for node in nodes])

@@ -7,7 +7,7 @@ Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Final
 
@@ -42,21 +42,23 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     the domains of called functions, except ONNX Runtime's own. Types of calls are inferred only for the domain spelled
     "".
     """
-    called, bodies = _called(model), _bodies(model)
+    called = _called(model)
+    bodies = _bodies(model, called)
+    graphs, nodes = list(all_graphs(model.graph)), list(chain.from_iterable(map(all_nodes, bodies)))
     if not model.HasField("ir_version"):
         yield "the model has no IR version: it is not loaded"
-    for name in _never_written(model.graph):
+    for name in _never_written(graphs):
         yield f"nothing writes the output {printable(name, 60)} of a graph: the model is not loaded"
     for value in model.graph.input:
         if value.type.WhichOneof("value") is None:
             yield f"the input {printable(value.name, 60)} has no type: the model is not loaded"
-    if any(not node.op_type for body in bodies for node in all_nodes(body)):
+    if any(not node.op_type for node in nodes):
         yield "a node has no operator: the model is not loaded"
-    for name in _declared_untyped(model.graph):
+    for name in _declared_untyped(model.graph.input, graphs):
         yield f"{printable(name, 60)} is declared without an element type: the model is not loaded"
-    for name in _untyped(model.graph, bodies):
+    for name in _untyped(graphs, nodes):
         yield f"the constant {printable(name, 60)} has no element type: the model is not loaded"
-    yield from filter(None, map(sparse_constants.refused, _sparse(model.graph, bodies)))
+    yield from filter(None, map(sparse_constants.refused, sparse_constants.of(graphs, nodes)))
     for name in chain.from_iterable(map(_names_of_two, bodies)):
         yield f"two nodes have the name {printable(name, 60)}: the model is not loaded"
     for function in model.functions:
@@ -79,7 +81,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
 
 def not_loaded_if_checked(model: onnx.ModelProto) -> Iterator[str]:
     """Yields a sentence for each sparse constant for which versions that check all indices do not load a model."""
-    return filter(None, map(sparse_constants.refused_if_checked, _sparse(model.graph, _bodies(model))))
+    nodes = chain.from_iterable(map(all_nodes, _bodies(model, _called(model))))
+    return filter(None, map(sparse_constants.refused_if_checked, sparse_constants.of(all_graphs(model.graph), nodes)))
 
 
 def read_around_calls(model: onnx.ModelProto) -> Iterator[tuple[str, str]]:
@@ -93,21 +96,16 @@ def read_around_calls(model: onnx.ModelProto) -> Iterator[tuple[str, str]]:
                 yield node.name or node.op_type, outer
 
 
-def _bodies(model: onnx.ModelProto) -> list[Sequence[onnx.NodeProto]]:
+def _bodies(model: onnx.ModelProto, called: Set[Key]) -> list[Sequence[onnx.NodeProto]]:
     """Returns the nodes of the model's graph, and those of each function that is called."""
-    called = _called(model)
     return [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
 
 
-def _sparse(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[onnx.SparseTensorProto]:
-    return chain(sparse_constants.of_graphs(graph), chain.from_iterable(map(sparse_constants.of_nodes, bodies)))
-
-
-def _declared_untyped(graph: onnx.GraphProto) -> Iterator[str]:
-    """Yields the names of a model's inputs, and of results in its graph and in the graphs in its nodes, that are
-    declared as tensors without an element type."""
-    yield from (value.name for value in graph.input if _is_untyped(value))
-    for each in all_graphs(graph):
+def _declared_untyped(inputs: Iterable[onnx.ValueInfoProto], graphs: Iterable[onnx.GraphProto]) -> Iterator[str]:
+    """Yields the names of a model's inputs, and of results in its graphs, that are declared as tensors without an
+    element type."""
+    yield from (value.name for value in inputs if _is_untyped(value))
+    for each in graphs:
         found = [value.name for value in (*each.output, *each.value_info) if _is_untyped(value)]
         yield from computed(each.node).intersection(found) if found else ()
 
@@ -116,11 +114,11 @@ def _is_untyped(value: onnx.ValueInfoProto) -> bool:
     return value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type
 
 
-def _untyped(graph: onnx.GraphProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[str]:
+def _untyped(graphs: Iterable[onnx.GraphProto], nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
     """Yields the names of constants, read or not, whose type is none of ONNX's."""
-    for each in all_graphs(graph):
+    for each in graphs:
         yield from (tensor.name for tensor in each.initializer if tensor.data_type not in _TYPES)
-    for node in chain.from_iterable(map(all_nodes, bodies)):
+    for node in nodes:
         if node.op_type == "Constant" and any(
             a.name == "value" and a.t.data_type not in _TYPES for a in node.attribute
         ):
@@ -142,9 +140,9 @@ def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
             yield from _names_of_two(inner.node)
 
 
-def _never_written(graph: onnx.GraphProto) -> Iterator[str]:
-    """Yields the outputs of a graph, and of graphs in its nodes, that are no input, initializer or result there."""
-    for each in all_graphs(graph):
+def _never_written(graphs: Iterable[onnx.GraphProto]) -> Iterator[str]:
+    """Yields the outputs of graphs that are no input, initializer or result there."""
+    for each in graphs:
         given = {value.name for value in (*each.input, *each.initializer)}
         given.update(tensor.values.name for tensor in each.sparse_initializer)
         names = [value.name for value in each.output]

@@ -34,7 +34,7 @@ from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model, release
 from dmlsplit.onnxruntime.imports import not_loaded, not_loaded_if_checked, read_around_calls
 from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
-from dmlsplit.onnxruntime.operators import operator_of
+from dmlsplit.onnxruntime.operators import operator_named
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
@@ -78,7 +78,7 @@ class OnnxSessions:
         self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        self._kinds = {(node.domain, node.op_type) for body in bodies for node in all_nodes(body)}
+        self._kinds = {(domain_of(node), node.op_type) for body in bodies for node in all_nodes(body)}
         self._operators = {op_type for _, op_type in self._kinds}
         # without functions there are no overloads
         self._has_overloads = bool(proto.functions) and any(
@@ -124,8 +124,8 @@ class OnnxSessions:
         """True if, before optimization, a version may replace nodes that are not calls with the nodes of functions."""
         if not self.proto.functions:
             return False
-        opset, bodies = opset_of(self.proto), (self.proto.graph.node, *(f.node for f in self.proto.functions))
-        rows = {operator_of(node, opset, runtime) for body in bodies for node in all_nodes(body)}
+        opset = opset_of(self.proto)
+        rows = (operator_named(*kind, opset, runtime) for kind in self._kinds)
         return any(row is not None and row.may_be_expanded(opset) for row in rows)
 
     def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:

@@ -347,12 +347,15 @@ def moves_any_type(op_type: str, opset: int) -> bool:
 def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime, learning: int = 0) -> Operator | None:
     """Returns the table's row for a node in a model of an opset; None if there is none. `learning` is the opset of
     ai.onnx.ml, 0 if it is not known."""
-    domain = domain_of(node)
+    return operator_named(domain_of(node), text(node.op_type), opset, runtime, learning)
+
+
+def operator_named(domain: str, op_type: str, opset: int, runtime: Runtime, learning: int = 0) -> Operator | None:
+    """Returns the table's row for an operator of a domain ("" for the default one) as `operator_of` does for a node."""
     if domain == LEARNING:
-        name = text(node.op_type)
-        schema = schema_of(name, learning, domain)
-        return None if schema is None or schema.deprecated else find_operator(domain, name, learning, runtime)
-    return find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
+        schema = schema_of(op_type, learning, domain)
+        return None if schema is None or schema.deprecated else find_operator(domain, op_type, learning, runtime)
+    return find_operator(domain, op_type, opset if domain == "" else _CONTRIBUTED, runtime)
 
 
 def asked(

@@ -56,7 +56,7 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     during a Run; one that makes a sequence has no operator of DirectML.
     """
     node = graph.nodes[index].proto
-    operator = operator_of(node, opset or graph.opset, graph.runtime)
+    operator = operator_of(node, opset, graph.runtime) if opset else graph.operator(index)
     most = None if operator is None else operator.most_rank
     if graph.highest_rank <= (MAX_RANK if most is None else min(most, MAX_RANK)):
         return None

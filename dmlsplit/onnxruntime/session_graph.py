@@ -91,6 +91,10 @@ class SessionGraph(VersionFacts):
         self._read_inside = {i: tuple(dict.fromkeys(likely_to_read(each, folds))) for i, each in self.inside.items()}
         self._captured = self._all_captured()
         self._captured_types: dict[int, Types] = {}
+        self._operators: dict[int, Operator | None] = {}
+        """Maps a kind of node to its row of the table of operators."""
+        self._cells: dict[tuple[int, int], Cell | None] = {}
+        """Maps (kind of node, opset) to the table's answer."""
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
@@ -103,6 +107,7 @@ class SessionGraph(VersionFacts):
         if self.graph.replaced:
             self._element_types.clear()
             self._kinds = self._all_kinds()
+            self._operators, self._cells = {}, {}
             self._implemented = self._all_implemented()
         self.order = self.graph.walk()
         """The remaining nodes, in the order in which ONNX Runtime visits them."""
@@ -123,7 +128,7 @@ class SessionGraph(VersionFacts):
         if all(set(left[index]) == set(filter(self._has, names)) for index, names in self._read_inside.items()):
             return
         self._read_inside = left
-        self._captured, self._captured_types = self._all_captured(), {}
+        self._captured, self._captured_types, self._cells = self._all_captured(), {}, {}
         self._implemented = self._all_implemented()
         self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
         self.once = Once()
@@ -148,6 +153,7 @@ class SessionGraph(VersionFacts):
         model's own."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
+        other._operators, other._cells = {}, {}
         for known in ("fusions", "has_subgraphs"):  # they belong to the other runtime
             vars(other).pop(known, None)
         other._implemented = other._all_implemented()
@@ -397,17 +403,12 @@ class SessionGraph(VersionFacts):
     def _all_implemented(self) -> tuple[Cell | None, ...]:
         """Returns the operator table's answer about each node; nodes that are alike in everything it depends on are
         looked up once."""
-        cells: dict[object, Cell | None] = {}
-        found = []
-        for index, kind in enumerate(self._kinds):
-            if kind not in cells:
-                cells[kind] = self.cell_at(index, self.opset)
-            found.append(cells[kind])
-        return tuple(found)
+        cells = {kind: self.cell_of(kind, self.nodes[kind].proto) for kind in dict.fromkeys(self._kinds)}
+        return tuple([cells[kind] for kind in self._kinds])
 
-    def _all_kinds(self) -> Sequence[object]:
-        """Returns, for each node, everything that its cell depends on: equal values mean the same cell in every
-        runtime."""
+    def _all_kinds(self) -> Sequence[int]:
+        """Returns, for each node, the index of the first node that is equal in everything that its cell depends on:
+        nodes of one kind have the same cell in every runtime."""
         first: dict[object, int] = {}
         kinds = []
         for index, node in enumerate(self.nodes):
@@ -444,7 +445,10 @@ class SessionGraph(VersionFacts):
     def cell_at(self, index: int, opset: int) -> Cell | None:
         """Returns the operator table's answer about the node with this index if the model had opset `opset`; None if
         the table has no answer."""
-        return self.cell_of(index, self.nodes[index].proto, opset)
+        key = self._kinds[index], opset
+        if key not in self._cells:
+            self._cells[key] = self.cell_of(index, self.nodes[index].proto, opset)
+        return self._cells[key]
 
     def _types_captured(self, index: int) -> Types:
         """Returns the element types of the tensors that graphs inside a node read from outside; sequences are left
@@ -495,8 +499,11 @@ class SessionGraph(VersionFacts):
 
     def operator(self, index: int) -> Operator | None:
         """Returns the node's row of the table of operators; None if there is none."""
-        node = self.nodes[index].proto
-        return operator_of(node, self.opset, self.runtime, self.scope.origin.learning)
+        kind = self._kinds[index]
+        if kind not in self._operators:
+            node = self.nodes[index].proto
+            self._operators[kind] = operator_of(node, self.opset, self.runtime, self.scope.origin.learning)
+        return self._operators[kind]
 
     def types_of(self, index: int) -> Types:
         """Returns the types of the type parameters of a node's operator; () without a row in the table."""

@@ -12,21 +12,16 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes
 from dmlsplit.formats.onnx.tensors import holds_its_elements, no_external_data, value_of
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 
-def of_graphs(graph: onnx.GraphProto) -> Iterator[onnx.SparseTensorProto]:
-    """Yields the sparse initializers of a graph and of the graphs in its nodes."""
-    for each in all_graphs(graph):
+def of(graphs: Iterable[onnx.GraphProto], nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.SparseTensorProto]:
+    """Yields the sparse initializers of graphs, then the sparse constants in the Constants among nodes."""
+    for each in graphs:
         yield from each.sparse_initializer
-
-
-def of_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.SparseTensorProto]:
-    """Yields the sparse constants in the Constants among nodes and in their graphs."""
-    for node in all_nodes(nodes):
+    for node in nodes:
         if node.op_type == "Constant":
             yield from (each.sparse_tensor for each in node.attribute if each.name == "sparse_value")
 
