@@ -181,17 +181,17 @@ class JudgedModel:
         if runtime is None or not runtime.observed:
             return None
         session = self._session(runtime)
-        return older_opset(session.graphs, lambda: session.unoptimized.graphs)
+        return older_opset(session.graphs, lambda: session.graphs_as_written)
 
     def different_at(self, opset: int) -> str:
         """Returns, as text, the first node with another meaning in the older opset `opset` than in the model's, and
         why; "" if every node means the same."""
-        return different_at(self._closest.unoptimized.graphs, opset)
+        return different_at(self._closest.graphs_as_written, opset)
 
     def types_not_taken_at(self, opset: int) -> str:
         """Returns, as text, the first node with graphs inside whose operator, in opset `opset`, does not accept the
         types of the node's tensors, and why; "" if there is no such node."""
-        return types_not_taken_at(self._closest.unoptimized.graphs, opset)
+        return types_not_taken_at(self._closest.graphs_as_written, opset)
 
     def _placed(self, find: Callable[[Sequence[SessionGraph]], Iterable[F]]) -> Sequence[tuple[Spot | None, F]]:
         """Returns what `find` finds in the graphs of the target's session, each with its place in the model; () if the

@@ -34,7 +34,7 @@ def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[Ses
     """Returns the older opset with the most nodes on DirectML, the newest of several; None if none has more than the
     model's own. Its `why` is set if every opset with more has an obstacle; it is then the newest of these.
 
-    `graphs` are those of the session; `whole()` returns those of a session without optimization, which has every node.
+    `graphs` are those of the session; `whole()` returns graphs with every node as it is in the file.
     """
     best: OlderOpset | None = None
     most = 0

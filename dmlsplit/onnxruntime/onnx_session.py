@@ -200,9 +200,13 @@ class OnnxSession:
         return graphs_of_model(self.model, self.runtime, self.options)
 
     @property
-    def unoptimized(self) -> OnnxSession:
-        """The session of the same model and version without optimization."""
-        return self._sessions.of(self.runtime, replace(self.options, optimization=0), self._inputs)
+    def graphs_as_written(self) -> Sequence[SessionGraph]:
+        """Graphs with every node of the model as it is in the file: those of the session or, if branches took the
+        places of Ifs or a pass before placement fused nodes, those of the session without optimization."""
+        graphs = self.graphs
+        if not self.model.branches.ifs and not any(graph.graph.replaced for graph in graphs):
+            return graphs
+        return self._sessions.of(self.runtime, replace(self.options, optimization=0), self._inputs).graphs
 
     @property
     def nodes(self) -> Sequence[NodeOnRuntime]:
@@ -290,7 +294,7 @@ class OnnxSession:
                 self.runtime, False, failure, diagnostics=() if said_by_nodes else (of_failure(failure),)
             )
         operators = operators_of(graphs) if found.nodes else ()
-        said = model_findings(found, graphs, lambda: self.unoptimized.graphs)
+        said = model_findings(found, graphs, lambda: self.graphs_as_written)
         refused = list(refusals(operators, self.runtime))
         if any(each.rule == whole_model.RANK.id for each in said):
             # a kernel that refuses the rank of its tensors submits no operator
