@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import ntpath
 import os
 from collections.abc import Iterable
+from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -21,6 +24,9 @@ MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
 """A resource larger than this, or than a quarter of the machine's memory, is refused before anything is allocated,
 because three copies of a sequence exist while a model runs."""
 
+_MOST_NAMES: Final = 1 << 14
+"""The number of names in a folder that are compared with the one that a model refers to."""
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -31,6 +37,7 @@ class AllowedFolders:
     def __init__(self, folder: str | os.PathLike[str], more: Iterable[str | os.PathLike[str]] = ()) -> None:
         self.folder = os.path.realpath(folder)
         self._roots = (self.folder, *map(os.path.realpath, paths_of(more, "allow_paths")))
+        self._names: dict[str, dict[str, str]] = {}
 
     def source(self, path: str) -> str:
         """Returns the path, links resolved, at which DxDispatch would find a file that a model names: next to the model
@@ -68,6 +75,26 @@ class AllowedFolders:
             stream.seek(offset)
             return stream.read(min(size, held - offset)), held
 
+    def is_there_on_windows(self, path: str) -> bool:
+        """True if there is something in the model's folder that Windows takes for the relative path `path`: backslashes
+        separate folders, and neither letter case nor dots and spaces at the end of a name count."""
+        place = self.folder
+        for name in ntpath.normpath(path).split("\\"):
+            found = self._names_in(place).get(_on_windows(name))
+            if found is None:
+                return False
+            place = os.path.join(place, found)
+        return True
+
+    def _names_in(self, folder: str) -> dict[str, str]:
+        """Maps what Windows compares of the names in an allowed folder to one of these names each."""
+        if folder not in self._names:
+            names: dict[str, str] = {}
+            with suppress(InputError, OSError), os.scandir(self._resolved(folder, folder)) as entries:
+                names = {_on_windows(entry.name): entry.name for entry in islice(entries, _MOST_NAMES)}
+            self._names[folder] = names
+        return self._names[folder]
+
     def _resolved(self, path: str, shown: str) -> str:
         try:
             resolved = os.path.realpath(path)
@@ -79,6 +106,10 @@ class AllowedFolders:
         if not any(_contains(root, resolved) for root in self._roots):
             raise InputError(f"'{printable(shown)}' is outside the model's folder; --allow-path DIR allows another one")
         return resolved
+
+
+def _on_windows(name: str) -> str:
+    return name.rstrip(". ").lower()
 
 
 def note_reference(path: str, model: str) -> None:

@@ -36,6 +36,7 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
+from dmlsplit.onnxruntime.large_tensors import large_tensor
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
@@ -48,6 +49,7 @@ from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.refused_shapes import refused_shapes
+from dmlsplit.onnxruntime.refused_slices import refused_slice
 from dmlsplit.onnxruntime.refused_windows import refused_window
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -59,6 +61,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
 """Constants of this many bytes and more are stored outside their proto."""
+_CHECKS_OF_SHAPES: Final = (refused_shapes, refused_window, refused_slice, large_tensor)
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """Types for which only a few operators and versions have kernels."""
 
@@ -153,12 +156,14 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
     traits = graph.runtime.traits
-    key = "failures", graphs, traits.outer_lengths_are_known, traits.maps_shared_inputs
+    followed = traits.outer_lengths_are_known, traits.maps_shared_inputs, traits.activates_by_hard_swish
+    key = "failures", graphs, followed
     failures += graph.once(key, lambda: _failures(graph, graphs, facts, places))
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
     failures += lost_constants(graph, fused)
     failures += stored_tensors.failures(graph)
+    failures += stored_tensors.of_four_bits(graph, fused, places)
     types = _types_of_splits(graph)
     found = []
     settled: set[Part] = set()
@@ -413,9 +418,11 @@ def _described(graph: SessionGraph, node: Node) -> str:
 def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> str:
     """Returns why DirectML's kernel for a node is refused; "" if it is not. The CPU takes blocks that do not divide
     their tensor, and leaves the rest out."""
-    reason = refused_value(graph, node, on_dml=True) or refused_shapes(graph, node) or refused_window(graph, node)
-    if reason:
+    if reason := refused_value(graph, node, on_dml=True):
         return reason
+    for check in _CHECKS_OF_SHAPES:
+        if reason := check(graph, node):
+            return reason
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
         return graph.message(node.index) or "no reason is known"
     divided = _BLOCKS.get(node.op_type)

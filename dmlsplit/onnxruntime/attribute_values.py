@@ -129,7 +129,16 @@ _ACTIVATIONS_OF_GEMM: Final = {
 _WITH_HIDDEN: Final = frozenset({"GRU", "LSTM", "RNN"})
 _AXES: Final = frozenset(
     {"ArgMax", "ArgMin", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization"}
-    | {"MeanVarianceNormalization", "ReverseSequence", "Scatter", "ScatterElements", "Softmax", "Squeeze", "Unsqueeze"}
+    | {
+        "MeanVarianceNormalization",
+        "ReverseSequence",
+        "Scatter",
+        "ScatterElements",
+        "Slice",
+        "Softmax",
+        "Squeeze",
+        "Unsqueeze",
+    }
     | {
         f"Reduce{name}"
         for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")

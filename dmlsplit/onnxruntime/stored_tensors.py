@@ -11,7 +11,7 @@ import enum
 import math
 import ntpath
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import onnx
@@ -26,7 +26,7 @@ from dmlsplit.formats.onnx.tensors import (
     type_name,
 )
 from dmlsplit.models.graph import attribute
-from dmlsplit.onnxruntime.creation import OPTIMIZING, Failure
+from dmlsplit.onnxruntime.creation import OPTIMIZING, Failure, Place
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
@@ -40,6 +40,7 @@ _LARGE: Final = 128
 _SHARED_TYPES: Final = frozenset(
     (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
 )
+_FOUR_BITS: Final = frozenset((TensorProto.INT4, TensorProto.UINT4))
 _MOST_SHARED: Final = 8
 """Constants of the model's own graph with at most this many elements, of these types, are compared with each other."""
 
@@ -81,6 +82,28 @@ def failures(graph: SessionGraph) -> Iterator[Failure]:
         if (fault.kind, certain) not in seen:
             seen.add((fault.kind, certain))
             yield Failure(OPTIMIZING, f"{printable(fault.name, 60)} {fault.why}", certain)
+
+
+def of_four_bits(graph: SessionGraph, fused: Container[int], places: Mapping[int, Place]) -> Iterator[Failure]:
+    """Yields a failure for each constant of 4-bit elements that nodes of a fused graph read and that is not raw data,
+    as DirectML's execution provider does not unpack it. `fused` has the indices of nodes in fused graphs, `places`
+    those of all nodes. Observed with 1.20.1, 1.24.4 and 1.30.0."""
+    found = graph.model.once(("four bits", graph.scope.label), lambda: dict(_not_raw(graph.scope.graph)))
+    for name, tensor in found.items():
+        if graph.runtime.traits.reads_large_constants and math.prod(tensor.dims) >= _LARGE * 2:
+            continue  # it is unpacked as the model is loaded
+        for node in graph.order:
+            if node.index in fused and any(value.name == name for value in node.inputs):
+                path = graph.path(node.index)
+                why = f"{printable(name, 60)}, which {path} reads on DirectML, is a constant of 4-bit elements"
+                yield Failure(places[node.index].kernel, f"{why} outside of raw_data", node=path)
+
+
+def _not_raw(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    """Yields the constants of a graph with 4-bit elements that are stored in int32_data."""
+    for name, tensor in _constants(graph):
+        if tensor.data_type in _FOUR_BITS and tensor.int32_data:
+            yield name, tensor
 
 
 def _of_filled(graph: SessionGraph) -> Iterator[Failure]:
@@ -147,8 +170,6 @@ def _fault_of_file(tensor: onnx.TensorProto, read_external: ReadExternal) -> tup
         return Kind.FILE, "has external data at a negative offset"
     if _is_outside(location):
         return Kind.OUTSIDE, f"has external data in '{printable(location, 60)}', outside the model's folder"
-    if "\\" in location:  # separates folders on Windows only
-        return Kind.FILE, ""
     try:
         read_external(location, offset + (size or length or 1) - 1, 1)
     except NoDataError as error:

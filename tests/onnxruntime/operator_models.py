@@ -42,7 +42,8 @@ LEARNING = "ai.onnx.ml"
 LISTS = {"string": "strings", "int64": "int64s", "float": "floats"}
 """The ends of the names of attributes with elements of a type."""
 PREFERRED = ("float", "int64", "int32", "uint8", "int8", "bool", "float16", "string")
-INTEGERS = frozenset({"int64", "int32", "uint8", "int8", "uint16", "int16", "uint32", "uint64", "int4", "uint4"})
+FOUR_BITS = frozenset({"int4", "uint4"})
+INTEGERS = FOUR_BITS | frozenset({"int64", "int32", "uint8", "int8", "uint16", "int16", "uint32", "uint64"})
 OPSET_OF_CONTRIBUTED = 17
 OLDEST_EXPANDED = 11
 """The first opset of models at which operators of com.microsoft are asked that others stand for."""
@@ -372,7 +373,12 @@ def constant(data_type: str, shape: Sequence[int], values: Sequence[Any], name: 
     else:
         cast = int if data_type in INTEGERS else bool if data_type == "bool" else float
         elements = [cast(each) for each in elements]
-    return helper.make_tensor(name, TYPES[data_type], shape, elements)
+    made = helper.make_tensor(name, TYPES[data_type], shape, elements)
+    if data_type in FOUR_BITS:  # DirectML's kernels read those of 4 bits only from raw data
+        packed = bytes(made.int32_data)
+        made.ClearField("int32_data")
+        made.raw_data = packed
+    return made
 
 
 def body(name: str, data_type: str = "float") -> onnx.GraphProto:

@@ -314,3 +314,53 @@ def test_the_data_of_sparse_constants():
     assert created(made, "1.18.0") is True
     assert created(made, "1.24.4") is False
     assert created(sparse([1], [0], (-2, 3)), "1.18.0") is False
+
+
+def four_bits(count, *, is_raw, read="x"):
+    """A DequantizeLinear of elements of 4 bits; `read` is its constant, the elements or their zero point."""
+    made = TensorProto(name=read, data_type=TensorProto.INT4, dims=[count])
+    if is_raw:
+        made.raw_data = bytes((count + 1) // 2)
+    else:
+        made.int32_data.extend([0] * ((count + 1) // 2))
+    scale = [] if read == "x" else [count]
+    inputs = [value("x", [2, count], TensorProto.INT4), value("s", scale), value("z", scale, TensorProto.INT4)]
+    nodes = [node("DequantizeLinear", ["x", "s", "z"], ["y"], name="d")]
+    given = [each for each in inputs if each.name != read]
+    return models.model(nodes, given, [value("y", None)], 21, [made], ir_version=10)
+
+
+@pytest.mark.parametrize("read", ["x", "z"])
+@pytest.mark.parametrize(
+    ("version", "count", "kept"),
+    [("1.19.2", 6, True), ("1.20.1", 6, False), ("1.24.4", 6, False), ("1.20.1", 256, False), ("1.24.4", 256, True)],
+)
+def test_constants_of_4_bits_are_raw_data(read, version, count, kept):
+    """Others are unpacked only where constants of 128 bytes are as they are loaded, or by the CPU."""
+    assert created(four_bits(count, is_raw=True, read=read), version) is True
+    assert created(four_bits(count, is_raw=False, read=read), version) is kept
+    why = f"{read}, which d reads on DirectML, is a constant of 4-bit elements outside of raw_data"
+    assert message(four_bits(count, is_raw=False, read=read), version) == (None if kept else why)
+
+
+@pytest.mark.parametrize(
+    ("location", "files", "found"),
+    [
+        ("W.BIN", ["w.bin"], True),
+        ("w.bin. ", ["W.bin"], True),
+        ("sub/../w.bin", ["W.bin"], True),
+        ("Sub/w.bin", ["sub/W.bin"], True),
+        ("Sub\\w.bin", ["sub/W.bin"], True),
+        ("\u00c9.bin", ["\u00e9.bin"], True),
+        ("v.bin", ["w.bin"], False),
+        ("sub\\v.bin", ["sub/w.bin"], False),
+    ],
+)
+def test_windows_finds_files_by_names_in_other_letters(tmp_path, location, files, found):
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_bytes(bytes(24))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(concat(in_file([6], location=location)).SerializeToString())
+    for version in ("1.20.1", "1.24.4"):
+        assert session(path, version).created is found

@@ -164,14 +164,18 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
 
 def external_reader(folders: AllowedFolders) -> ReadExternal:
     """Returns a function (location, offset, length) that returns bytes of an external data file in the allowed
-    folders, links resolved, and raises InputError if it cannot, NoDataError if they are not there."""
+    folders, links resolved, and raises InputError if it cannot, NoDataError if they are not there, not even for
+    Windows, on which DirectML runs."""
 
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
         try:
             data, _ = folders.read(location, offset, length)
         except FileNotFoundError as error:
-            raise NoDataError(f"has external data in '{shown}': {reason(error)}") from None
+            why = f"has external data in '{shown}': {reason(error)}"
+            if folders.is_there_on_windows(location):
+                raise InputError(f"{why}; only Windows finds it") from None
+            raise NoDataError(why) from None
         except (InputError, OSError) as error:
             raise InputError(f"has external data in '{shown}': {reason(error)}") from None
         if len(data) != length:
