@@ -27,7 +27,7 @@ def findings(text, opset, version="1.24.4"):
 
 def older(text, opset, version="1.24.4"):
     session = sessions_of(text, opset).of(find_runtime(version))
-    return older_opset(session.graphs, lambda: session.unoptimized.graphs)
+    return older_opset(session.graphs, lambda: session.graphs_as_written)
 
 
 @pytest.mark.parametrize("rule", MODEL_RULES, ids=lambda rule: rule.id)
