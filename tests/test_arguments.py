@@ -155,6 +155,17 @@ def test_paths(path, argument):
         assert str(caught.value) == argument + message
 
 
+@pytest.mark.parametrize(
+    "call",
+    [dml.validate, dml.minimum_feature_level, dml.supported_feature_levels, dml.supported_releases, dml.legalize],
+)
+def test_an_operator_is_a_descriptor(call):
+    for given, kind in ((["x"], "list"), ({}, "dict"), (5, "int"), (None, "NoneType")):
+        with pytest.raises(TypeError) as caught:
+            call(given)
+        assert str(caught.value) == f"{kind} is not a SplitOperatorDesc or JoinOperatorDesc"
+
+
 def test_other_arguments(path):
     for call, message in (
         (lambda: dml.check_files([path], assume="no-float64"), "assume: a sequence of properties is expected, not str"),

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorType
+from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.descriptors.location import Location
 from dmlsplit.rules import (
     CRASH_RULES,
@@ -185,9 +186,14 @@ def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
     return tuple(target.feature_level for target in level_targets() if evaluate(desc, target).ok)
 
 
-@lru_cache(maxsize=256)
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     """Returns the lowest feature level that accepts the descriptor; None if none does."""
+    members_of(desc)  # raises TypeError for what is no descriptor, which need not be hashable
+    return _minimum_feature_level(desc)
+
+
+@lru_cache(maxsize=256)
+def _minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     return next((target.feature_level for target in level_targets() if evaluate(desc, target).ok), None)
 
 
