@@ -6,10 +6,9 @@ Source: onnx_transpose_optimization.cc of ONNX Runtime, where each operator has 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
-
-import numpy as np
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.models.graph import Facts, Node, attribute
@@ -166,7 +165,8 @@ def _move_slice(tensors: TransposedTensors, move: Move) -> bool:
         axes = tensors.ints(node.inputs[3])
     else:
         shape = tensors.facts.shape(node.inputs[1].known)
-        axes = tuple(range(shape[0])) if is_static(shape) and len(shape) == 1 else None
+        count = shape[0] if is_static(shape) and len(shape) == 1 else None
+        axes = None if count is None or count > len(move.perm) else tuple(range(count))
     normal = None if axes is None else normalized(axes, len(move.perm))
     if normal is None:
         return False
@@ -230,7 +230,7 @@ def _reshaped(tensors: TransposedTensors, node: Node, before: Shape | None) -> S
         return None
     if keeps is None or keeps.i == 0:
         asked = tuple([before[i] if size == 0 else size for i, size in enumerate(asked)])
-    known, whole = int(np.prod([size for size in asked if size != -1])), int(np.prod(before))
+    known, whole = math.prod([size for size in asked if size != -1]), math.prod(before)
     if asked.count(-1) > 1 or (known != whole and -1 not in asked) or (-1 in asked and (not known or whole % known)):
         return None
     return [whole // known if size == -1 else size for size in asked]

@@ -3,6 +3,8 @@ changed."""
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from dmlsplit.onnxruntime.passes.transpose_optimizer import has_quantized, move_transposes
@@ -120,3 +122,15 @@ def test_quantized_elements_are_not_modelled():
 
 def test_the_inverse_of_a_permutation():
     assert inverse((2, 0, 1)) == (1, 2, 0)
+
+
+def test_no_axis_is_counted_for_a_slice_with_more_starts_than_dimensions():
+    """The number of starts is declared: no element of them is in the file."""
+    head = HEAD.replace("float[2,3,4] x", "float[2,3,4] x, int64[1000000] s")
+    graph = graph_of(f"{head} {{ {T} a = Slice(t, s, s) o = {BACK} }}", 17)
+    tracemalloc.start()
+    move_transposes(graph)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [node.op_type for node in graph.walk()] == ["Transpose", "Slice", "Transpose"]
+    assert peak < 1 << 20
