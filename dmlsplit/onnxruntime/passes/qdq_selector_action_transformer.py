@@ -30,7 +30,7 @@ _ORDERED: Final = frozenset({"MaxPool", "ReduceMax", "ReduceMin"})
 _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
 """The operators whose quantized first input must not be INT8; the type of the second may differ."""
 _FIRST_POOL: Final = 12
-"""The only version of MaxPool that moves quantized elements, unless the ONNX Runtime version allows all."""
+"""The only version of MaxPool that moves quantized elements, unless the ONNX Runtime version allows newer ones."""
 _TOLERANCE: Final = 0.01
 _LEAST_DIFFERENCE: Final = 1e-7
 """The tolerances, relative and absolute, between the scale of a bias and the product of the other scales. Observed."""
@@ -142,7 +142,8 @@ def _moves(graph: Graph, group: _Group) -> bool:
     if node.op_type not in _ORDERED:
         return True
     first_pool_alone = graph.facts.traits.quantized.propagated["MaxPool"] is not None
-    if node.op_type == "MaxPool" and first_pool_alone and since("MaxPool", graph.facts.opset) != _FIRST_POOL:
+    version = since("MaxPool", graph.facts.opset) if node.op_type == "MaxPool" else _FIRST_POOL
+    if version < _FIRST_POOL or (first_pool_alone and version > _FIRST_POOL):
         return False
     scale = graph.facts.elements(first.inputs[1].name)
     return scale is not None and scale.item() > 0

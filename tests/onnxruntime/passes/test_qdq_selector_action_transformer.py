@@ -89,6 +89,24 @@ def test_versions(body, dropped, version):
     assert found.created is not False  # the output is declared with another rank, which leaves some unknown
 
 
+@pytest.mark.parametrize(
+    ("version", "opset", "expected"),
+    [
+        ("1.24.4", 11, False),
+        ("1.24.4", 12, True),
+        ("1.24.4", 22, False),
+        ("1.30.0", 11, False),
+        ("1.30.0", 12, True),
+        ("1.30.0", 22, True),
+    ],
+)
+def test_opsets_whose_pools_move_quantized_elements(version, opset, expected):
+    text = f"(uint8[1,4,6,6] x) => (uint8[1,4,5,5] y) <{GIVEN}> {{ {FRONT} {POOL} {QUANTIZED} }}"
+    found = placed(text, version, opset)
+    assert [where(found)[name] == "folded" for name in "dy"] == [expected, expected]
+    assert found.created is True
+
+
 def test_a_first_reader_keeps_what_dequantizes():
     head = f"(uint8[1,4,6,6] x) => (uint8[?] y, float[?] n) <{GIVEN}>"
     found = placed(f"{head} {{ {FRONT} n = Neg(d) t = Flatten(d) {QUANTIZED} }}")
