@@ -142,7 +142,7 @@ def _moves(graph: Graph, group: _Group) -> bool:
     if node.op_type not in _ORDERED:
         return True
     first_pool_alone = graph.facts.traits.quantized.propagated["MaxPool"] is not None
-    version = since("MaxPool", graph.facts.opset) if node.op_type == "MaxPool" else _FIRST_POOL
+    version = (since("MaxPool", graph.facts.opset) or 0) if node.op_type == "MaxPool" else _FIRST_POOL
     if version < _FIRST_POOL or (first_pool_alone and version > _FIRST_POOL):
         return False
     scale = graph.facts.elements(first.inputs[1].name)
