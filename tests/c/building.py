@@ -51,7 +51,7 @@ MODES = {
     "msan": Mode(
         ["-O1", "-g", "-fsanitize=memory", "-fno-sanitize-recover=all", "-DWITH_MSAN", "-DFEW_CASES"],
         compiler=["clang"],
-        packages="clang",
+        packages="clang libclang-rt-dev",
     ),
     "aarch64": Mode(
         ["-O2", "-static"],
@@ -140,12 +140,24 @@ def run_built(mode, binary, *arguments, expected_output=None):
     return run([*mode.runner, binary, *arguments], expected_output, variables)
 
 
-def missing_programs(mode):
-    return [program for program in [*mode.compiler[:1], *mode.runner[:1]] if shutil.which(program) is None]
+def missing_parts(mode):
+    """The compiler, what it needs to build a program (Debian has headers and libraries in packages of their own), and
+    the runner, as far as they are not there."""
+    missing = [program for program in [*mode.compiler[:1], *mode.runner[:1]] if shutil.which(program) is None]
+    if mode.compiler[0] not in missing and not can_build(mode):
+        missing.append(f"headers or libraries for {shlex.join([*mode.compiler, *mode.flags])}")
+    return missing
 
 
-def require_programs(mode):
-    missing = missing_programs(mode)
+def can_build(mode):
+    program = '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n'
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*mode.compiler, *mode.flags, "-x", "c", "-", "-o", f"{folder}/probe"]
+        return subprocess.run(command, input=program, capture_output=True, text=True).returncode == 0
+
+
+def require_parts(mode):
+    missing = missing_parts(mode)
     if missing:
         raise Failure(f"not found: {', '.join(missing)}; on Debian: apt-get install {mode.packages or 'gcc'}")
 

@@ -62,8 +62,8 @@ from building import (  # beside this file
     check_skipped,
     compile_core,
     compile_program,
-    missing_programs,
-    require_programs,
+    missing_parts,
+    require_parts,
     run,
     run_built,
 )
@@ -93,7 +93,7 @@ def core_tests(name, folder):
     tests = [test for test in TESTS if test.stem in only.get(name, {test.stem})]
 
     def core():
-        require_programs(mode)
+        require_parts(mode)
         compile_core(flags, mode.compiler)
 
     def program(test):
@@ -430,7 +430,7 @@ def main(names):
         print(f"no such suite: {', '.join(unknown)}; there are default, {', '.join(SUITES)}", file=sys.stderr)
         return 2
     if only_packages:
-        packages = [MODES[name].packages for name in names if name in MODES and missing_programs(MODES[name])]
+        packages = [MODES[name].packages for name in names if name in MODES and missing_parts(MODES[name])]
         print(" ".join(packages))
         return 0
     passed = failed = 0
