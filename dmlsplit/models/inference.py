@@ -33,6 +33,9 @@ _TICK: Final = 0.1
 """The seconds between two checks whether a request is late."""
 INERT: Final = ("ai.onnx.preview.training", "Gradient")
 """The domain and name of an operator for which onnx infers nothing, whatever its inputs and outputs are."""
+_MISTAKEN: Final = {"STFT": onnx.helper.make_attribute("onesided", 1)}
+"""Maps an operator to an attribute with its default, for which inference takes another one. ONNX Runtime gives nodes
+their defaults before it infers. No other operator has one, by the models of tests/onnxruntime/whole_models.py."""
 _FAULT: Final = r"\(op_type:([^,()]*)(?:, node name: ([\s\S]{0,4096}?))?\): \[(?:Type|Shape)InferenceError\] (.*)"
 """The form of onnx's text about one node. A name may have lines; the bound keeps the search linear."""
 _FAULTS_INSIDE: Final = "Inference error(s): "
@@ -242,9 +245,10 @@ atexit.register(_worker.close)
 
 
 def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[onnx.NodeProto] | None = None) -> None:
-    """Changes, in place, what makes onnx crash or keep quiet: a Split with more outputs than num_outputs, and a node
-    whose operator onnx does not know, become nodes that infer nothing; domains without an opset import get one. `own`
-    are the nodes of the model itself, including those inside nodes, if the caller has them.
+    """Changes, in place, what makes onnx crash, err or keep quiet: a Split with more outputs than num_outputs, and a
+    node whose operator onnx does not know, become nodes that infer nothing; an attribute whose default inference
+    mistakes is written out; domains without an opset import get one. `own` are the nodes of the model itself, including
+    those inside nodes, if the caller has them.
 
     One unknown operator in a model is enough for onnx not to tell where inference fails.
     """
@@ -263,6 +267,10 @@ def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[on
                     numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
                     if any(number < len(node.output) for number in numbers):
                         node.domain, node.op_type = INERT
+                elif node.op_type in _MISTAKEN and domain_of(node) == "":
+                    default = _MISTAKEN[node.op_type]
+                    if all(attribute.name != default.name for attribute in node.attribute):
+                        node.attribute.append(default)
             domains[node.domain] = None
         everywhere |= domains
         imported = {*DEFAULT_DOMAINS, *(entry.domain for entry in importing.opset_import)}

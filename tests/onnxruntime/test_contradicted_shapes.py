@@ -59,3 +59,13 @@ def test_whether_the_kernel_of_a_contradicted_tensor_is_made_with_the_session_is
     text = '(float[2,3] x) => (%s y) <int64[4] p = {0,1,0,1}> { y = Pad<mode = "xyz">(x, p) }'
     assert placed(text % "float[2,5]").created is False
     assert placed(text % "float[2,5,1]").created is None
+
+
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_a_default_that_onnx_mistakes(version):
+    """An STFT is one-sided unless it says otherwise: of 16 samples it makes 9 numbers. onnx infers 16."""
+    constants = "<float[16] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}, int64 step = {8}>"
+    body = "s = STFT(x, step, w)  p = ReduceSumSquare<axes=[-1], keepdims=0>(s)  y = MatMul(p, m)"
+    assert placed(f"(float[1,560] x, float[9,4] m) => (float[?,?,?] y) {constants} {{ {body} }}", version).created
+    wrong = placed(f"(float[1,560] x, float[16,4] m) => (float[?,?,?] y) {constants} {{ {body} }}", version)
+    assert (wrong.created, wrong.failure.node) == (False, "y")
