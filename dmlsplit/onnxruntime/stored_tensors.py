@@ -89,14 +89,15 @@ def of_four_bits(graph: SessionGraph, fused: Container[int], places: Mapping[int
     as DirectML's execution provider does not unpack it. `fused` has the indices of nodes in fused graphs, `places`
     those of all nodes. Observed with 1.20.1, 1.24.4 and 1.30.0."""
     found = graph.model.once(("four bits", graph.scope.label), lambda: dict(_not_raw(graph.scope.graph)))
-    for name, tensor in found.items():
-        if graph.runtime.traits.reads_large_constants and math.prod(tensor.dims) >= _LARGE * 2:
-            continue  # it is unpacked as the model is loaded
-        for node in graph.order:
-            if node.index in fused and any(value.name == name for value in node.inputs):
-                path = graph.path(node.index)
-                why = f"{printable(name, 60)}, which {path} reads on DirectML, is a constant of 4-bit elements"
-                yield Failure(places[node.index].kernel, f"{why} outside of raw_data", node=path)
+    for node in graph.order if found else ():
+        for name in dict.fromkeys(value.name for value in node.inputs) if node.index in fused else ():
+            if name not in found:
+                continue
+            if graph.runtime.traits.reads_large_constants and math.prod(found[name].dims) >= _LARGE * 2:
+                continue  # it is unpacked as the model is loaded
+            path = graph.path(node.index)
+            why = f"{printable(name, 60)}, which {path} reads on DirectML, is a constant of 4-bit elements"
+            yield Failure(places[node.index].kernel, f"{why} outside of raw_data", node=path)
 
 
 def _not_raw(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]:
