@@ -178,6 +178,7 @@ typedef struct dms_stores {
     uint32_t streamed_height, cached_height;    /* of tiles of transposes, in squares */
     bool early;                         /* a streamed transpose of fewer bytes than a copy is streamed from */
     uint32_t way, ways;                 /* size of a way of the first-level cache, and the number of its ways */
+    uint64_t level2;                    /* size of the second-level cache; 0 if it is not known */
 } dms_stores;
 
 /* How a nest moves its elements; determines how it stores and where slices cut it. */

@@ -110,6 +110,13 @@ enum {
     DMS_STREAMED_LOWER = 2,             /* and on others, and if rows of the source share sets of the first-level cache: 0.75 to 0.95 of the time of one square or 3. Zen 4 */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
+    DMS_GATHERED_HIGH = 4,              /* height in squares of a tile whose lines are gathered, */
+    DMS_GATHERED_OF_BYTES = 2,          /* lines of bytes that are gathered for each row of the target: their squares have 64, */
+    DMS_GATHERED_WIDE = 2048,           /* and the tile's width. Zen 3, beside 1024 and 4096, and beside heights of one and two squares */
+    DMS_GATHERED_WIDE_ELEMENT = 8,      /* bytes of an element from which gathered squares prefetch in their own rows, if these are as long as a tile is wide, */
+    DMS_GATHERED_AHEAD = 128,           /* and how far ahead: 0.65 to 0.95 of the time of the next tile; of 4 bytes 1.1 to 1.6. Zen 3 */
+    DMS_GATHERED_SQUARES = 4,           /* lines are gathered if those of so many squares, one beside the other, share sets of the first-level cache: gathered, others
+                                           took up to 1.5 times as long. Zen 3 */
     DMS_LONG_TARGET_ROW = 512,          /* rows of the target that are not coalesced. Not recorded */
     DMS_SHORT_TARGET_ROW = 256,         /* shorter rows have more partial lines than whole ones. Not recorded */
     DMS_LEVEL1_WAYS = 8,                /* ways of a first-level cache of unknown size: 32 KiB of a Zen 4. Derived */

@@ -23,6 +23,13 @@ static uint64_t distance(int64_t stride)
     return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
+/* True if lines of `rows` rows share sets of the second-level cache such that they fill half of it or more. */
+static bool fill_level2(int64_t apart, size_t rows, const dms_stores *stores)
+{
+    const uintptr_t power = (uintptr_t)apart & (0 - (uintptr_t)apart);
+    return stores->level2 > 0 && rows * power >= stores->level2 / 2;
+}
+
 /* True if tiles of listed rows of the target, and of rows that conflict, are low although the machine prefers high ones: with vectors wider than 16 bytes.
  * With those of 16 bytes columns took 0.8 to 1.13 of the time of high tiles (Zen 5). */
 static bool gains_by_low(const dms_transposer *transposer, bool is_high)
@@ -96,7 +103,11 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
  * two bytes 1.8, in tiles one square high 2.5 (Zen 5). Prefetched into the second-level cache and two squares high, NHWC views of 4 bytes took 0.5 to 0.7 of
  * the time, 2048 x 2048 of 4 and 8 bytes 0.75 to 0.85; of rows that are at most a line apart 1.1 to 1.3 (Zen 4). With wider vectors, listed rows of
  * the target get one line at a time on machines that do not prefer lower tiles: 48 MB in 32 to 500 columns of 4 and 8 bytes took 0.62 to 1.17 of the time, at
- * the median 0.93; 13 columns, whose rows are at most a line apart, 1.19 (Zen 5). */
+ * the median 0.93; 13 columns, whose rows are at most a line apart, 1.19 (Zen 5).
+ *
+ * Lines that are stored past the caches one by one, each to another row of the target, wait for each other if their addresses share sets of the first-level
+ * cache. With vectors of 32 bytes, on machines that prefer lower tiles, they are gathered: matrices and NHWC views of 5 to 34 MB took 0.45 to 0.95 of the time,
+ * those whose lines do not share sets up to 1.5, and with vectors of 16 bytes all 0.65 to 1.9 (Zen 3). */
 static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
@@ -108,15 +119,18 @@ static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, con
         tile->height = DMS_TILE_ROWS;
         tile->width = dms_smaller(DMS_MOST_COALESCED / (uint64_t)to->stride, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
-        tile->height = (alone ? 1 : dms_smaller(stores->streamed_height, highest)) * side;
-        tile->width = dms_smaller(DMS_STREAMED_WIDE / size, DMS_TILE_COLUMNS);
+        const int64_t between = to->listed != NULL ? (int64_t)to->distance_bits : to->stride;
+        tile->gathered = transposer->vector == DMS_LINE / 2 && dms_fetches_far(stores) && share_sets(between, DMS_GATHERED_SQUARES * side, stores);
+        tile->height = (alone ? 1 : tile->gathered ? DMS_GATHERED_HIGH : dms_smaller(stores->streamed_height, highest)) * side;
+        tile->width = dms_smaller((tile->gathered ? DMS_GATHERED_WIDE : DMS_STREAMED_WIDE) / size, DMS_TILE_COLUMNS);
     } else {
         tile->width = dms_smaller(DMS_CARRIED_WIDE / size, DMS_MOST_CARRIED);
     }
 }
 
 /* Sets whether the next tile is prefetched, and into which cache. On machines that prefer lower tiles, into the second-level one, unless rows are at most a
- * line apart: these are one stream, which hardware prefetches (Zen 4). On others into the first-level one, unless rows of a square evict each other, or into
+ * line apart: these are one stream, which hardware prefetches (Zen 4), and with vectors of 16 and 32 bytes unless two tiles fill half of that cache: 2048 x 2048
+ * and 8192 x 4096 of 4 bytes took 0.8 and 0.6 of the time (Zen 3). On others into the first-level one, unless rows of a square evict each other, or into
  * the second-level one if rows of a tile do: NHWC views of 4 bytes took 0.75 to 1 of the time, rows at most a line apart 0.5 to 0.9, but 1.28 of it with
  * squares of 32 bytes (Zen 5). */
 static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_stores *stores)
@@ -124,7 +138,8 @@ static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, con
     const bool lower = dms_fetches_far(stores), apart = from->listed != NULL || distance(from->stride) > DMS_LINE;
     const bool worth = apart || transposer->vector == DMS_LINE;
     const bool past = dms_is_streamed(stores) && !(stores->early && tile->sink == DMS_STORED);
-    tile->fetched = past && (lower ? apart : worth && !share_sets(from->stride, tile->side, stores));
+    const bool fits = transposer->vector == DMS_LINE || !fill_level2(from->stride, 2 * tile->height, stores);
+    tile->fetched = past && (lower ? apart && fits : worth && !share_sets(from->stride, tile->side, stores));
     tile->near = !lower && !share_sets(from->stride, tile->height, stores);
     tile->behind = tile->near && tile->fetched && share_sets(from->stride, 2 * tile->height, stores);
 }
@@ -146,6 +161,7 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to, stores->early) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->below = 0;
+    tile->gathered = false;
     if (tile->sink == DMS_STORED)
         shape_stored(tile, transposer, from, to, stores);
     else
@@ -155,6 +171,10 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->stride;
     if (aside && to->count <= tile->width)
         tile->fetched = false;          /* there is no next tile, and prefetches of unmapped addresses are slow */
+    if (tile->gathered && element_size >= DMS_GATHERED_WIDE_ELEMENT && (from->listed != NULL || distance(from->stride) >= DMS_GATHERED_WIDE)) {
+        tile->fetched = tile->near = true;
+        tile->next = DMS_GATHERED_AHEAD;
+    }
     tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE >> shift;
     tile->to_offset = 0;
     tile->carries = NULL;

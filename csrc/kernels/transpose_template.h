@@ -457,6 +457,75 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, 
     }
 }
 
+#if VECTOR == DMS_LINE / 2
+
+/* Where lines are gathered: one half of the memory waits while the other one is filled. */
+typedef struct gatherer {
+    _Alignas(DMS_LINE) char memory[2][DMS_LINE * (DMS_GATHERED_OF_BYTES + 1) * DMS_LINE];    /* of bytes; the fewer rows of wider elements have more lines */
+    char *to[2][DMS_LINE];
+} gatherer;
+
+/* Gathered lines: `bytes` of each row of `to`, at to[j] + offset, wait at from + j * pitch. */
+typedef struct gathered {
+    char *const *to;
+    int64_t offset;
+    const char *from;
+    size_t pitch, bytes;
+} gathered;
+
+/* Streams rows [first, last) of gathered lines. */
+static DMS_TARGET DMS_ALWAYS_INLINE void stream_gathered(const gathered *g, size_t first, size_t last)
+{
+    for (size_t j = first; j < last; j++) {
+        char *const to = g->to[j] + g->offset;
+        const char *const from = g->from + j * g->pitch;
+        for (size_t k = 0; k < g->bytes; k += DMS_LINE)
+            DMS_NAME(stream_line)(to + k, from + k);
+    }
+}
+
+/* Transposes the whole squares of rows [0, rows) and columns [0, columns). The lines of some squares, one below the other, are gathered while those of the
+ * squares before them are streamed: lines that are streamed all at once keep stores of the next squares waiting. */
+static DMS_TARGET DMS_ALWAYS_INLINE void gather_squares(gatherer *g, const dms_tile *tile, size_t rows, size_t columns, size_t size)
+{
+    const size_t side = DMS_LINE / size, lines = size == 1 ? DMS_GATHERED_OF_BYTES : DMS_GATHERED_HIGH, high = lines * side, pitch = (lines + 1) * DMS_LINE;
+    gathered waiting = {NULL, 0, NULL, pitch, 0};
+    for (size_t j = 0; j < 2 * side; j++)
+        g->to[j / side][j % side] = g->memory[j / side] + j % side * pitch;
+    for (size_t column = 0, now = 0; column < columns; column += side)
+        for (size_t top = 0; top < rows; top += high, now = 1 - now) {
+            const size_t count = (rows - top < high ? rows - top : high) / side, left = waiting.bytes > 0 ? side : 0;
+            for (size_t i = 0; i < count; i++) {
+                const square s = {tile->from + top + i * side, g->to[now], tile->from_offset + (int64_t)(column * size), (int64_t)(i * DMS_LINE), side, side,
+                                  NULL, 0};
+                prepare_lines(tile, &s);
+                transpose_whole(&s, size, DMS_STORED, false);
+                stream_gathered(&waiting, left * i / count, left * (i + 1) / count);
+            }
+            waiting = (gathered){tile->to + column, tile->to_offset + (int64_t)(top * size), g->memory[now], pitch, count * DMS_LINE};
+        }
+    stream_gathered(&waiting, 0, waiting.bytes > 0 ? side : 0);
+}
+
+/* Not inlined: other tiles have smaller stack frames. */
+static DMS_TARGET DMS_NEVER_INLINE void transpose_gathered(const dms_tile *tile, size_t rows, size_t columns)
+{
+    gatherer g;
+    switch (tile->element_size) {
+    case 1: gather_squares(&g, tile, rows, columns, 1); break;
+    case 2: gather_squares(&g, tile, rows, columns, 2); break;
+    case 4: gather_squares(&g, tile, rows, columns, 4); break;
+    case 8: gather_squares(&g, tile, rows, columns, 8); break;
+    default: gather_squares(&g, tile, rows, columns, 16); break;
+    }
+}
+
+#else
+
+#define transpose_gathered(tile, rows, columns) ((void)0)      /* lines are not gathered: see shape_streamed */
+
+#endif
+
 /* `count` rows or columns at the end of a tile, from `begin` on, which may overlap rows or columns that are already transposed; begin is SIZE_MAX if there are
  * none. */
 typedef struct last_part {
@@ -490,7 +559,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
     const bool past = tile->sink == DMS_LINES || tile->sink == DMS_CARRIED;
     const size_t inside = (size < WIDE && !past) || (tile->sink == DMS_CARRIED && !tile->begun) ? 0 : is_whole(&last_rows, side) ? tile->rows : tile->rows / side * side;
     const size_t inside_columns = is_whole(&last_columns, side) ? tile->columns : tile->columns / side * side;
-    if (tile->sink == DMS_LINES && tile->behind)
+    if (tile->sink == DMS_LINES && tile->gathered)
+        transpose_gathered(tile, inside, inside_columns);
+    else if (tile->sink == DMS_LINES && tile->behind)
         transpose_inside(tile, inside, inside_columns, size, DMS_LINES, true);
     else if (tile->sink == DMS_LINES)
         transpose_inside(tile, inside, inside_columns, size, DMS_LINES, false);

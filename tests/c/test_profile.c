@@ -256,7 +256,7 @@ static void traffic(void)
 static void stores_of_profiles(void)
 {
     const dmlsplit_profile none = {.struct_size = sizeof none};
-    const dmlsplit_profile given = {.struct_size = sizeof given, .level1 = 3 * 4096, .level1_ways = 3, .call = 1, .ahead = 1, .streamed_height = 1,
+    const dmlsplit_profile given = {.struct_size = sizeof given, .level1 = 3 * 4096, .level1_ways = 3, .level2 = 5, .call = 1, .ahead = 1, .streamed_height = 1,
                                     .cached_height = 1};
     static const uintptr_t aheads[] = {0, 77, DMS_LINES_AHEAD};
     check_case = "stores of profiles";
@@ -266,7 +266,7 @@ static void stores_of_profiles(void)
         CHECK(by_default.call == DMS_LEAST_CALLED && by_default.streamed_height == DMS_STREAMED_HIGH && by_default.cached_height == DMS_TILE_HIGH);
         CHECK(by_default.ways == DMS_LEVEL1_WAYS && by_default.way == DMS_LEVEL1_WAY);
         CHECK(s.regime == (dms_regime)regime && s.page_mask == 0 && s.ahead == (regime == DMS_STREAMED ? 1 : aheads[regime]));
-        CHECK(s.call == 1 && s.streamed_height == 1 && s.cached_height == 1 && s.ways == 3 && s.way == 4096);
+        CHECK(s.call == 1 && s.streamed_height == 1 && s.cached_height == 1 && s.ways == 3 && s.way == 4096 && s.level2 == 5 && by_default.level2 == 0);
         CHECK(dms_fetches_far(&s) && !dms_fetches_far(&by_default));
         dmlsplit_profile pages = given;
         pages.fetch = DMLSPLIT_FETCH_PAGES;
@@ -671,10 +671,12 @@ static size_t count_wrong(uint32_t size, uint64_t rows, const unsigned char *sou
     return wrong;
 }
 
-/* Tiles of any height that a profile may ask for write what tiles of others do; rows of the target are few or many whole lines, or others. */
+/* Tiles of any height that a profile may ask for write what tiles of others do; rows of the target are few or many whole lines, or others, and share sets of a
+ * small cache or do not. */
 static void heights(void)
 {
-    static const uint64_t rows[] = {TILE_ROWS, 70, 64, 16};
+    static const uint64_t rows[] = {TILE_ROWS, 192, 70, 64, 16};
+    static const uint32_t isas[] = {UINT32_MAX, DMS_ISA_SSSE3 | DMS_ISA_AVX2, DMS_ISA_SSSE3};
     static unsigned char source[TILE_ROWS * TILE_COLUMNS * TILE_SIZE];
     static _Alignas(64) unsigned char target[TILE_ROWS * TILE_COLUMNS * TILE_SIZE + 4];
     check_case = "heights of tiles";
@@ -682,14 +684,17 @@ static void heights(void)
         source[i] = (unsigned char)(i % 251);
     for (uint32_t height = 0; height <= 8; height = height == 0 ? 1 : 2 * height)
         for (uint32_t size = 1; size <= TILE_SIZE; size *= 2)
-            for (uint64_t stream = 0; stream < 3; stream++) {      /* transposes and copies, transposes alone, none */
+            for (uint64_t i = 0; i < 3 * 6; i++) {
+                const uint64_t stream = i % 3;      /* transposes and copies, transposes alone, none */
                 const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = stream > 0 ? UINT64_MAX : 0, .stream_turns = stream > 1 ? UINT64_MAX : 0,
                                                 .claim = UINT64_MAX, .call = 1, .ahead = 64, .cached_height = height,
-                                                .streamed_height = height > 3 ? 2 : height};
+                                                .streamed_height = height > 3 ? 2 : height, .level1 = 4096, .level1_ways = i % 2 == 0 ? 1 : 0};
                 CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
-                for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-                    CHECK(count_wrong(size, rows[i], source, target) == 0 && count_wrong(size, rows[i], source, target + 4) == 0);
+                dms_cpu_mask(isas[i / 6]);
+                for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
+                    CHECK(count_wrong(size, rows[k], source, target) == 0 && count_wrong(size, rows[k], source, target + 4) == 0);
             }
+    dms_cpu_mask(UINT32_MAX);
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
