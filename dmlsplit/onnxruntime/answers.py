@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.dims import is_static
@@ -48,9 +49,9 @@ from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, p
 from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
-from dmlsplit.onnxruntime.refused_shapes import refused_shapes
+from dmlsplit.onnxruntime.refused_shapes import WITH_SHAPES, refused_shapes
 from dmlsplit.onnxruntime.refused_slices import refused_slice
-from dmlsplit.onnxruntime.refused_windows import refused_window
+from dmlsplit.onnxruntime.refused_windows import WITH_WINDOWS, refused_window
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.onnxruntime import GRAPH_REFUSED
@@ -61,7 +62,13 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
 """Constants of this many bytes and more are stored outside their proto."""
-_CHECKS_OF_SHAPES: Final = (refused_shapes, refused_window, refused_slice, large_tensor)
+_CHECKS: Final[Sequence[tuple[Set[str], Callable[[SessionGraph, Node], str]]]] = (
+    (frozenset(WITH_SHAPES), refused_shapes),
+    (frozenset(WITH_WINDOWS), refused_window),
+    (frozenset({"Slice"}), refused_slice),
+)
+"""The checks of what kernels of DirectML take, each with the operators that it is about."""
+_CHECKED: Final = {op: [check for ops, check in _CHECKS if op in ops] for op in chain(*(ops for ops, _ in _CHECKS))}
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """Types for which only a few operators and versions have kernels."""
 
@@ -420,7 +427,7 @@ def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> st
     their tensor, and leaves the rest out."""
     if reason := refused_value(graph, node, on_dml=True):
         return reason
-    for check in _CHECKS_OF_SHAPES:
+    for check in (*_CHECKED.get(node.op_type, ()), large_tensor):
         if reason := check(graph, node):
             return reason
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):

@@ -19,7 +19,7 @@ _Check: TypeAlias = Callable[[Sequence[Shape], int], str]
 def refused_shapes(graph: SessionGraph, node: Node) -> str:
     """Returns why DirectML's kernel for a node refuses the shapes of its inputs; "" if it does not, or if their ranks
     are not known."""
-    row = _ROWS.get(node.op_type)
+    row = WITH_SHAPES.get(node.op_type)
     if row is None:
         return ""
     name, default, least, check = row
@@ -93,7 +93,7 @@ def _text(shape: Shape) -> str:
     return f"[{', '.join(str(size) if isinstance(size, int) else '?' for size in shape)}]"
 
 
-_ROWS: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
+WITH_SHAPES: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
     "Conv": ("group", 1, 2, _convolved),
     "ConvTranspose": ("group", 1, 2, _convolved_backwards),
     "GatherElements": ("axis", 0, 2, _gathered),

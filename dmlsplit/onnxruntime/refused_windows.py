@@ -15,14 +15,15 @@ from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.facts import MIN_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
-_WEIGHTS: Final[Mapping[str, int | None]] = {
+_BACKWARDS: Final = "ConvTranspose"
+WITH_WINDOWS: Final[Mapping[str, int | None]] = {
     "Conv": 1,
     "ConvInteger": 1,
     "QLinearConv": 3,
+    _BACKWARDS: 1,
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool")),
 }
-"""Maps an operator whose windows move over its first input to its input with the weights; None if it has none."""
-_BACKWARDS: Final = "ConvTranspose"
+"""Maps an operator with windows over its first input to its input with the weights; None if it has none."""
 _SAME: Final = frozenset({b"SAME_UPPER", b"SAME_LOWER"})
 _VALID: Final = b"VALID"
 
@@ -30,10 +31,9 @@ _VALID: Final = b"VALID"
 def refused_window(graph: SessionGraph, node: Node) -> str:
     """Returns why DirectML's kernel for a convolution or pool refuses its window; "" for another operator, if it takes
     the window, and if a shape is not known."""
-    weights = 1 if node.op_type == _BACKWARDS else _WEIGHTS.get(node.op_type, 0)
-    if weights == 0:
+    if node.op_type not in WITH_WINDOWS:
         return ""
-    read = node.proto.input
+    weights, read = WITH_WINDOWS[node.op_type], node.proto.input
     data = graph.shape(read[0]) if read else None
     if data is None or len(data) < 2:
         return ""

@@ -42,6 +42,8 @@ from dmlsplit.targets.session_options import SessionOptions
 
 _IN_WORDS: Final = {number: name.lower() for name, number in onnx.TensorProto.DataType.items() if number}
 """The names of the element types of tensors in the table of operators, by their numbers."""
+_LARGE: Final = 1 << 32
+"""The number of elements that no tensor of DirectML has."""
 _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
 
@@ -239,6 +241,13 @@ class SessionGraph(VersionFacts):
     def highest_rank(self) -> int:
         """The highest rank of the tensors that the graph's nodes read and write."""
         return max([len(self.shape(name) or ()) for name in self.graph.values], default=0)
+
+    @cached_property
+    def large_tensors(self) -> Mapping[str, Shape]:
+        """The sizes of the tensors of 2^32 elements and more that the graph's nodes read and write, by name."""
+        shapes = {name: self.shape(name) for name in self.graph.values}
+        large = {shape for shape in set(shapes.values()) if is_static(shape) and math.prod(shape) >= _LARGE}
+        return {name: shape for name, shape in shapes.items() if shape in large and shape is not None} if large else {}
 
     @property
     def is_main(self) -> bool:
