@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
@@ -62,13 +62,16 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
 """Constants of this many bytes and more are stored outside their proto."""
-_CHECKS: Final[Sequence[tuple[Set[str], Callable[[SessionGraph, Node], str]]]] = (
+_Check: TypeAlias = Callable[[SessionGraph, Node], str]
+_CHECKS: Final[Sequence[tuple[Set[str], _Check]]] = (
     (frozenset(WITH_SHAPES), refused_shapes),
     (frozenset(WITH_WINDOWS), refused_window),
     (frozenset({"Slice"}), refused_slice),
 )
 """The checks of what kernels of DirectML take, each with the operators that it is about."""
-_CHECKED: Final = {op: [check for ops, check in _CHECKS if op in ops] for op in chain(*(ops for ops, _ in _CHECKS))}
+_CHECKED: Final[Mapping[str, Sequence[_Check]]] = {
+    op: [check for ops, check in _CHECKS if op in ops] for op in chain(*(ops for ops, _ in _CHECKS))
+}
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """Types for which only a few operators and versions have kernels."""
 
