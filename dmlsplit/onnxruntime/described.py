@@ -18,6 +18,7 @@ from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import KERNELS
 from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, RESHAPED_GEMM
+from dmlsplit.onnxruntime.operators import EXPANDED
 from dmlsplit.onnxruntime.passes.unfollowed import may_have_attention
 from dmlsplit.onnxruntime.placing import cell_after, is_created, placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -103,6 +104,8 @@ def _submitted(
     inserted = inserted and not any(each.op_type == RESHAPED_GEMM for each in beside)
     if is_changed or inserted:
         raise NotDescribedError("optimization may change it")
+    if cell_after(graph, node) in EXPANDED:
+        raise NotDescribedError("the nodes of its function replace it")
     kernel = KERNELS.get(node.op_type)
     if kernel is copies.moved and in_graph is False:
         return ()  # the execution provider copies by itself

@@ -267,3 +267,12 @@ def test_the_operator_of_a_resize(version, operator):
     text = "(float[1,3,4,5] x) => (float[1,3,8,10] y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) }"
     ((found,),) = (each.operators for each in derived(models.text(text), version))
     assert found.operator.name == operator
+
+
+@pytest.mark.parametrize(("kind", "is_derived"), [("int64", False), ("uint64", False), ("int32", True)])
+def test_the_nodes_that_replace_an_operator_are_not_derived(kind, is_derived):
+    """PRelu has no kernel for INT64: the operators of its function run, not ACTIVATION_PARAMETERIZED_RELU."""
+    (found,) = derived(models.text(f"({kind}[2,4] x, {kind}[4] s) => ({kind}[2,4] y) {{ y = PRelu(x, s) }}", 16))
+    assert bool(found.operators) is is_derived
+    assert found.why == ("" if is_derived else "the nodes of its function replace it")
+    assert list(refusals([found], find_runtime(NEWEST))) == []
