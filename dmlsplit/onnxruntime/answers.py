@@ -85,6 +85,8 @@ class _Blocks(NamedTuple):
 
 _BLOCKS: Final = {"DepthToSpace": _Blocks((1,), 2), "SpaceToDepth": _Blocks((2, 3), 1)}
 _RANK_OF_BLOCKS: Final = 4
+_OF_ONE_OUTPUT: Final = "BatchNormalization", 14
+"""An operator of which DirectML's kernel computes only the first output below this opset, and that opset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +437,9 @@ def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> st
             return reason
     if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
         return graph.message(node.index) or "no reason is known"
+    operator, last = _OF_ONE_OUTPUT
+    if node.op_type == operator and graph.opset < last and len(node.outputs) > 1:
+        return f"it computes only one of {len(node.outputs)} outputs"
     divided = _BLOCKS.get(node.op_type)
     given = attribute(node, "blocksize") if divided is not None else None
     shape = graph.shape(node.inputs[0].name) if given is not None else None

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Flag, auto
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import onnx
 
 from dmlsplit.models.graph import Node, attribute
+from dmlsplit.models.schemas import schema_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 
@@ -144,8 +146,8 @@ _AXES: Final = frozenset(
         for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
     }
 )
-"""Operators whose kernels on DirectML refuse axes among their attributes beyond the dimensions of their first input;
-those of Unsqueeze are dimensions of the output."""
+"""Operators whose kernels on DirectML refuse axes among their attributes beyond the dimensions of their first input,
+also axes that are defaults; those of Unsqueeze are dimensions of the output."""
 
 
 def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
@@ -154,7 +156,7 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
     if node.proto.op_type == _FUSED_GEMM and not on_dml:
         return _refused_activation_of_gemm(node)
     if not node.proto.attribute:
-        return ""
+        return _beyond_rank(graph, node) if on_dml and node.op_type in _AXES else ""
     on = _On.DML if on_dml else _On.CPU
     for known in _VALUES.get(node.op_type, ()):
         given = attribute(node, known.attribute) if on in known.on else None
@@ -214,7 +216,7 @@ def _beyond_rank(graph: SessionGraph, node: Node) -> str:
     if shape is None:
         return ""
     for name in ("axis", "axes", "batch_axis", "time_axis"):
-        given = attribute(node, name)
+        given = attribute(node, name) or _default(node.op_type, graph.opset, name)
         if given is None:
             continue
         axes = [_in_32_bits(axis) for axis in (given.ints if name == "axes" else [given.i])]
@@ -223,6 +225,15 @@ def _beyond_rank(graph: SessionGraph, node: Node) -> str:
         if beyond:
             return f"its {name} {beyond[0]} is not among {rank} dimensions"
     return ""
+
+
+@lru_cache(maxsize=1024)
+def _default(op_type: str, opset: int, name: str) -> onnx.AttributeProto | None:
+    """Returns the default of an attribute of an operator of the default domain; None if there is none."""
+    schema = schema_of(op_type, opset)
+    declared = None if schema is None else schema.attributes.get(name)
+    given = None if declared is None else declared.default_value
+    return given if given is not None and given.type else None
 
 
 def _outside_of_no_cubic(node: Node) -> str:

@@ -74,6 +74,7 @@ def _schema(row: int) -> tuple[Form, Signature]:
         (least, most),
         (least_outputs, most_outputs),
         tuple([option == "Single" for _, option, _ in found["inputs"]]),
+        tuple([option == "Single" for _, option, _ in found["outputs"]]),
         {name: kind for name, (kind, _) in attributes.items()},
         tuple(sorted(name for name, (_, is_required) in attributes.items() if is_required)),
     )

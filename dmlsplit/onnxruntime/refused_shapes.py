@@ -85,6 +85,15 @@ def _convolved_backwards(shapes: Sequence[Shape], groups: int) -> str:
     return ""
 
 
+def _pooled(shapes: Sequence[Shape], _: int) -> str:
+    rank = len(shapes[0])
+    return f"its input has {rank} dimension{'' if rank == 1 else 's'}, not 3 or more" if rank < 3 else ""
+
+
+def _transposed(shapes: Sequence[Shape], _: int) -> str:
+    return "" if shapes[0] else "its input is a scalar"
+
+
 def _differ(first: object, second: object) -> bool:
     return isinstance(first, int) and isinstance(second, int) and first != second
 
@@ -96,8 +105,10 @@ def _text(shape: Shape) -> str:
 WITH_SHAPES: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
     "Conv": ("group", 1, 2, _convolved),
     "ConvTranspose": ("group", 1, 2, _convolved_backwards),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), ("", 0, 1, _pooled)),
     "GatherElements": ("axis", 0, 2, _gathered),
     **dict.fromkeys(("Scatter", "ScatterElements"), ("axis", 0, 3, _scattered)),
     "ScatterND": ("", 0, 3, _scattered_slices),
+    "Transpose": ("", 0, 1, _transposed),
 }
 """Maps an operator to an attribute, its default, the number of inputs, and the check of their shapes."""

@@ -41,6 +41,14 @@ _WITHOUT_GAPS: Final = frozenset(("Concat", "Max", "Mean", "Min", "SequenceConst
 """Operators with any number of inputs, all of which need a name: otherwise ONNX Runtime refuses the model, or its
 process ends with C0000005, for some on the CPU only as the model runs. Observed with 1.18.0, 1.20.1, 1.24.4 and
 1.30.0."""
+_NAMED_ELSEWHERE: Final = frozenset((*JUDGED, "Constant"))
+"""Operators whose outputs are not checked for names: there are rules for those of Split and Concat, and a Constant
+becomes an initializer before nodes are checked."""
+_OF_ONE_OR_FIVE: Final = "BatchNormalization", 14
+"""The operator that writes either one tensor or five below this opset, and that opset."""
+_DEPRECATED: Final = {"Scatter": "ScatterElements", "Upsample": "Resize"}
+"""Maps operators that ONNX Runtime does not load once ONNX has deprecated them to those that replace them. It loads the
+GroupNormalization of opset 18, which newer versions of ONNX call deprecated."""
 _FIELDS: Final[Mapping[str, int]] = {
     field: onnx.AttributeProto.AttributeType.Value(name)
     for name, field in (
@@ -56,21 +64,23 @@ _NOT_CHECKED: Final = "__"
 
 
 class Form(NamedTuple):
-    """The form of an operator's nodes: the minimum and maximum numbers of inputs and outputs, the inputs that need a
-    name, the types of attributes by name (AttributeProto.AttributeType), and the names of those that must be given."""
+    """The form of an operator's nodes: the minimum and maximum numbers of inputs and outputs, the inputs and the
+    outputs that need a name, the types of attributes by name (AttributeProto.AttributeType), and the names of those
+    that must be given."""
 
     inputs: tuple[int, int]
     outputs: tuple[int, int]
     needed: tuple[bool, ...]
+    named: tuple[bool, ...]
     attributes: Mapping[str, int]
     required: tuple[str, ...]
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
-    """Raises NotLoadedError for a node that ONNX Runtime does not load: the opset lacks its operator, the number of its
-    inputs or outputs is wrong, an input has no name, an attribute is unknown, missing, given twice or of another type,
-    or a body does not have the outputs that it must have. Raises InputError instead if the opset is newer than the
-    installed onnx, which may then not know the operator as it is.
+    """Raises NotLoadedError for a node that ONNX Runtime does not load: the opset lacks or deprecates its operator, the
+    number of its inputs or outputs is wrong, an input or output has no name, an attribute is unknown, missing, given
+    twice or of another type, or a body does not have the outputs that it must have. Raises InputError instead if the
+    opset is newer than the installed onnx, which may then not know the operator as it is.
 
     Operators of other domains, and those that ONNX Runtime adds to the default one, are not checked: versions differ in
     them (contributed_checks.py). A Split or Concat must have inputs; how many inputs and outputs it may
@@ -90,7 +100,12 @@ def check_nodes(model: onnx.ModelProto) -> None:
 def _faults(node: onnx.NodeProto, opset: int) -> Iterator[str]:
     known = form_of(node.op_type, opset)
     if known is not None:
+        if node.op_type in _DEPRECATED and schema_of(node.op_type, opset).deprecated:
+            yield f"has an operator that opset {opset} replaces with {_DEPRECATED[node.op_type]}"
         yield from faults_of(node, known)
+        operator, last = _OF_ONE_OR_FIVE
+        if node.op_type == operator and opset < last and len(node.output) not in (1, 5):
+            yield f"writes {len(node.output)} tensors, not 1 or 5"
     elif not is_added(text(node.op_type), opset):
         yield f"has an operator that opset {opset} does not have"
 
@@ -115,6 +130,10 @@ def faults_of(node: onnx.NodeProto, known: Form) -> Iterator[str]:
         lacking = (n and not name for name, n in zip(node.input, known.needed, strict=False))
         if node.op_type in _WITHOUT_GAPS or any(lacking):
             yield "lacks an input"
+    if "" in node.output and node.op_type not in _NAMED_ELSEWHERE:
+        unnamed = (n and not name for name, n in zip(node.output, known.named, strict=False))
+        if any(unnamed):
+            yield "lacks the name of an output"
     if node.attribute or known.required:
         yield from _faults_of_attributes(node, known)
 
@@ -168,6 +187,7 @@ def form_of(op_type: str, opset: int) -> Form | None:
         (schema.min_input, schema.max_input),
         (schema.min_output, schema.max_output),
         tuple([parameter.option == single for parameter in schema.inputs]),
+        tuple([parameter.option == single for parameter in schema.outputs]),
         {name: int(attribute.type) for name, attribute in schema.attributes.items()},
         tuple(sorted(name for name, attribute in schema.attributes.items() if attribute.required)),
     )

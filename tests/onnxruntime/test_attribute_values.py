@@ -185,3 +185,22 @@ def test_a_hard_swish_is_an_activation_of_new_versions():
         '{ y = com.microsoft.FusedConv<activation = "HardSwish">(x, w) }'
     )
     assert [placed(text, version).created for version in ("1.24.4", "1.30.0")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "created"),
+    [
+        ("(float[4] x) => (float[] y) { y = Softmax(x) }", 9, False),
+        ("(float[2,4] x) => (float[] y) { y = Softmax(x) }", 9, True),
+        ("(float[N] x) => (float[] y) { y = LogSoftmax(x) }", 9, True),
+        ("(float x) => (float[] y) { y = Hardmax(x) }", 9, False),
+        ("(float x) => (float[] y) { y = LpNormalization(x) }", 13, False),
+        ("(float[4] x) => (float[] y) { y = LpNormalization(x) }", 13, True),
+        ("(float x) => (int64[] y) { y = ArgMax(x) }", 13, False),
+        ("(float[1,4,4] x) => (float[] y) { y = MeanVarianceNormalization(x) }", 13, False),
+        ("(float[1,4,4,4] x) => (float[] y) { y = MeanVarianceNormalization(x) }", 13, True),
+        ("(float[1,4,4] x) => (float[] y) { y = MeanVarianceNormalization<axes = [0, 1]>(x) }", 13, True),
+    ],
+)
+def test_axes_that_are_not_given_are_the_default_ones(body, opset, created):
+    assert placed_model(models.text(body, opset), "1.24.4").created is created

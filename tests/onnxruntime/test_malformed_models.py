@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests import models
 from tests.models import array, ints, model, node, value
 from tests.onnxruntime.placements import placed_model
 
@@ -154,3 +155,57 @@ def test_the_opset_of_a_domain_in_a_function_is_that_of_the_model(of_model, of_f
     found.opset_import[1].version = of_model
     found.opset_import.append(onnx.OperatorSetIdProto(domain="local", version=1))
     assert answer(found)[0] is created
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "refused"),
+    [
+        ("[u] y = Upsample(x, s)", 9, ""),
+        ("[u] y = Upsample(x, s)", 10, "Upsample u has an operator that opset 10 replaces with Resize"),
+        (
+            "[s] y = Scatter<axis = 0>(x, i, x)",
+            11,
+            "Scatter s has an operator that opset 11 replaces with ScatterElements",
+        ),
+        ("[s] y = Scatter<axis = 0>(x, i, x)", 10, ""),
+        ("[g] y = GroupNormalization<num_groups = 2>(x, t, t)", 18, ""),
+        ("[b] y, m = BatchNormalization(x, s, s, s, s)", 9, "BatchNormalization b writes 2 tensors, not 1 or 5"),
+        ("[b] y = BatchNormalization(x, s, s, s, s)", 9, ""),
+        ("[b] y, m, v = BatchNormalization<training_mode = 1>(x, s, s, s, s)", 15, ""),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_operators_that_the_opset_does_not_take(body, opset, refused, version):
+    inputs = "float[1,4,8,8] x, float[4] s, float[2] t, int64[1,4,8,8] i"
+    placed = placed_model(models.text(f"({inputs}) => (float[] y) {{ {body} }}", opset), version)
+    message = f"{refused}; the model is not loaded" if refused else None
+    assert (placed.created, placed.failure and placed.failure.message) == (not refused, message)
+
+
+def test_a_batch_normalization_with_the_outputs_of_training():
+    body = "y, m, v, a, b = BatchNormalization(x, s, s, s, s)"
+    for sizes, created in (("1,4,8,8", False), ("N,4,8,8", True)):
+        found = models.text(f"(float[{sizes}] x, float[4] s) => (float[] y) {{ [b] {body} }}", 9)
+        placed = placed_model(found)
+        assert placed.created is created
+        assert created or "it computes only one of 5 outputs" in placed.failure.message
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "outputs", "named", "is_loaded"),
+    [
+        ("TopK", ["x", "k"], ["", "y"], onnx.TensorProto.INT64, False),
+        ("TopK", ["x", "k"], ["y", ""], onnx.TensorProto.FLOAT, False),
+        ("Dropout", ["x"], ["y", ""], onnx.TensorProto.FLOAT, True),
+        ("Dropout", ["x"], ["", "y"], onnx.TensorProto.BOOL, False),
+        ("MaxPool", ["p"], ["", "y"], onnx.TensorProto.INT64, False),
+        ("DynamicQuantizeLinear", ["x"], ["y", "", ""], onnx.TensorProto.UINT8, False),
+    ],
+)
+def test_an_output_has_a_name_unless_it_is_optional(operator, inputs, outputs, named, is_loaded):
+    given = {"kernel_shape": [1, 1]} if operator == "MaxPool" else {}
+    read = [value("x", [2, 3]), value("p", [1, 1, 2, 3])]
+    nodes, count = [node(operator, inputs, outputs, name="n", **given)], [ints("k", 1)]
+    found = model(nodes, read, [value("y", None, named)], 13, count, ir_version=8)
+    message = f"{operator} n lacks the name of an output; the model is not loaded"
+    assert answer(found) == ((True, None) if is_loaded else (False, message))

@@ -52,3 +52,22 @@ def test_shapes_that_kernels_refuse(operator, shapes, created, version):
     made = models.text(f"({', '.join(inputs)}) => (float y) {{ [n] y = {operator}({names}) }}", 13)
     made.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None))
     assert placed_model(made, version).created is created
+
+
+@pytest.mark.parametrize(
+    ("graph", "created"),
+    [
+        ("(float x) => (float y) { y = Transpose(x) }", False),
+        ("(float x) => (float y) { z = Relu(x) y = Transpose(z) }", False),
+        ("(float[4] x) => (float[] y) { y = Transpose(x) }", True),
+        ("(float x) => (float[] y) { y = GlobalAveragePool(x) }", False),
+        ("(float[2,4] x) => (float[] y) { y = GlobalAveragePool(x) }", False),
+        ("(float[N,M] x) => (float[] y) { y = GlobalAveragePool(x) }", True),
+        ("(float[1,2,4] x) => (float[] y) { y = GlobalAveragePool(x) }", True),
+        ("(float[4] x) => (float[] y) { y = GlobalMaxPool(x) }", False),
+        ("(float[2,4] x) => (float[] y) { y = GlobalLpPool(x) }", False),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_too_few_dimensions(graph, created, version):
+    assert placed_model(models.text(graph, 13), version).created is created
