@@ -248,7 +248,7 @@ class JudgedModel:
     def findings(self) -> Sequence[GraphFinding]:
         """The findings about the DirectML graphs of the session; none if the target has no runtime with such graphs."""
         runtime = self.target.graph_runtime
-        return () if runtime is None else self._session(runtime).findings(complete=True)
+        return () if runtime is None else self._session(runtime).findings(affected=False)
 
     @property
     def not_loaded(self) -> Sequence[str]:

@@ -116,11 +116,11 @@ class GraphFinding:
 
 
 def findings(
-    model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS, *, complete: bool = False
+    model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS, *, affected: bool = True
 ) -> tuple[GraphFinding, ...]:
-    """Returns the faults of a session of `runtime` with a model, in the order of its graphs.
-
-    `complete`: also returns the faults that appear only after others are cured, and leaves `affected` empty.
+    """Returns the faults of a session of `runtime` with a model, in the order of its graphs; for each graph first those
+    that make its outputs wrong, then those that would if there were no others. The latter, and all if `affected` is
+    False, do not name the versions with the same fault.
     """
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
@@ -130,7 +130,7 @@ def findings(
             parts = replace(parts, parts=[])
         found += _of_session(graph, parts, runtime)
         for fused in parts.fused:
-            found += _of_fused(fused, runtime, complete)
+            found += _of_fused(fused, runtime, affected)
         found += _of_empty(graph, parts, runtime, options)
     return tuple(found)
 
@@ -194,13 +194,12 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         yield GraphFinding(fault, anchor or node.path, runtime.directml, node, (name,), leave=True, cure=cure)
 
 
-def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[GraphFinding]:
+def _of_fused(graph: FusedGraph, runtime: Runtime, affected: bool) -> Iterator[GraphFinding]:
     answer = judged(graph, traits_of(runtime.release), takes_constants=takes_constants(runtime))
     around = _InFused(graph)
     for each in answer.found:
-        affected = () if complete else tuple(_affected(graph, each))
-        yield _of_found(around, each, runtime, affected)
-    for each in hidden(graph, traits_of(runtime.release)) if complete else ():
+        yield _of_found(around, each, runtime, tuple(_affected(graph, each)) if affected else ())
+    for each in hidden(graph, traits_of(runtime.release)):
         yield _of_found(around, each, runtime, ())
     if answer.unknown:
         first = next((path for path, op in zip(graph.paths, graph.ops, strict=True) if op in JUDGED), graph.paths[0])

@@ -259,13 +259,13 @@ class OnnxSession:
 
         return self._once(("diagnostics", advise is None), made)
 
-    def findings(self, *, complete: bool = False) -> tuple[GraphFinding, ...]:
-        """Returns the faults of the DirectML graphs of the model, each with its cure; `complete` as in
+    def findings(self, *, affected: bool = True) -> tuple[GraphFinding, ...]:
+        """Returns the faults of the DirectML graphs of the model, each with its cure; `affected` as in
         findings.findings."""
         from dmlsplit.onnxruntime.findings import findings
 
-        key = "findings", complete
-        return self._once(key, lambda: findings(self.model, self.runtime, self.options, complete=complete))
+        key = "findings", affected
+        return self._once(key, lambda: findings(self.model, self.runtime, self.options, affected=affected))
 
     def paths(self) -> Iterator[tuple[str, onnx.NodeProto]]:
         """Yields the nodes of all graphs with their paths in findings."""

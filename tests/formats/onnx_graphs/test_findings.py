@@ -103,6 +103,17 @@ def test_their_right_twins_are_not(name):
     assert found_in(RIGHT[name]) == ()
 
 
+TWO_GATES = """(float[1,16,4,4] x) => (float[1,4,4,4] o)
+{ a, b = Split<axis=1>(x)  s = Sigmoid(b)  p = Mul(a, s)  c, d = Split<axis=1>(p)  t = Sigmoid(d)  o = Mul(c, t) }"""
+
+
+def test_a_fault_behind_another_is_found_as_well():
+    """Both gates are wrong, in one graph; its output is wrong by the first one."""
+    first, second = found_in(text(TWO_GATES))
+    assert (first.path, first.outputs, second.path, second.outputs) == ("a", ("o",), "c", ("o",))
+    assert [each.fault.kind for each in (first, second)] == [FaultKind.GATE] * 2
+
+
 def test_without_fusion_nothing_is_wrong():
     assert found_in(text(GLU), graph_fusion=False) == ()
     assert found_in(WRONG["a dead Split"][0], graph_fusion=False) == ()
