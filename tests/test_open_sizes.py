@@ -67,7 +67,7 @@ def test_the_answer_for_an_open_rank_is_that_of_the_closed_node(seed):
             shape[axis] = 6
         said = answer.use(values_of(shape, axis))
         if said is not Use.UNKNOWN:
-            assert said is use_of(node_of(facts.with_shape(tuple(shape))), target), (
+            assert said is use_of(node_of(facts.with_shapes((tuple(shape),))), target), (
                 target.name,
                 facts,
                 shape,

@@ -81,8 +81,8 @@ class Cut(NodeFacts):
     axis_index = 1
     lengths = (2, 4)
 
-    def with_shape(self, shape):
-        return Cut(shape[0])
+    def with_shapes(self, shapes):
+        return Cut(shapes[0][0])
 
 
 @NodeRule("madeup/even", "The size is even.", "It has to be odd.", sources=(OURS,), bad=Cut(4), good=Cut(3))

@@ -81,7 +81,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         it. Raises InputError if the rules refuse the shapes or the axis is not known."""
         axis = self.axis
         if self.facts is not None and self.input_shapes != shapes:
-            facts = self.facts.with_shapes(shapes)  # type: ignore[attr-defined]
+            facts = self.facts.with_shapes(shapes)
             self._check_facts(facts)
             axis = facts.axis_index
         if axis is None:

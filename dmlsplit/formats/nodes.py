@@ -72,7 +72,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         the model does not give them. Raises InputError if they are not known or do not fit the shape."""
         axis, lengths = self.axis, self.lengths
         if self.facts is not None and self.input_shape != shape:
-            facts = self.facts.with_shape(shape)
+            facts = self.facts.with_shapes((shape,))
             self._check_facts(facts)
             axis, lengths = facts.axis_index, facts.lengths
         if axis is None or lengths is None:

@@ -37,12 +37,7 @@ class ConcatFacts(NodeFacts):
     def output_shape(self) -> Shape | None:
         """The output's shape as far as the inputs determine it; None if its rank is not known."""
 
-    def with_shape(self, shape: tuple[int, ...]) -> ConcatFacts:
-        """Returns the facts with the shape of the only input replaced."""
-        return self.with_shapes((shape,))
-
     def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> ConcatFacts:
-        """Returns the facts with these input shapes, which must agree with the known ones."""
         changes: Any = {"shapes": shapes}
         return replace(self, **changes)
 

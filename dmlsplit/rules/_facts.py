@@ -92,8 +92,9 @@ class NodeFacts(ABC):
         return self
 
     @abstractmethod
-    def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
-        """Returns the facts with this input shape, which must be compatible with the known one."""
+    def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> NodeFacts:
+        """Returns the facts with these shapes of what is split or joined, which must be compatible with the known
+        ones: one shape for a split."""
 
     def differences(self) -> Iterable[tuple[str, str]]:
         """Returns pairs of a member ("" for the node) and a message about how runtimes deviate from the specification

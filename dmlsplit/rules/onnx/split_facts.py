@@ -83,7 +83,8 @@ class OnnxSplit(NodeFacts):
     def specification(self) -> str:
         return f"ONNX Split {self.version}" if self.version else "ONNX"
 
-    def with_shape(self, shape: tuple[int, ...]) -> OnnxSplit:
+    def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> OnnxSplit:
+        (shape,) = shapes
         return replace(self, input_shape=shape)
 
     def differences(self) -> Iterator[tuple[str, str]]:

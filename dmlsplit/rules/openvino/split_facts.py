@@ -61,7 +61,8 @@ class OpenVinoSplit(NodeFacts):
     def specification(self) -> str:
         return f"OpenVINO {self.op}-1"
 
-    def with_shape(self, shape: tuple[int, ...]) -> OpenVinoSplit:
+    def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> OpenVinoSplit:
+        (shape,) = shapes
         return replace(self, data_shape=shape)
 
     def differences(self) -> Iterator[tuple[str, str]]:
