@@ -77,12 +77,17 @@ def test_a_join_is_refused_by_an_inputs_elements_before_the_next_is_read(element
     assert dml.validate(desc, **NEWEST).hresult == hresult
 
 
-@pytest.mark.parametrize(("inputs", "hresult"), [(3, None), (4, dml.HResult.E_INVALIDARG)])
-def test_a_joins_output_is_refused_by_its_sizes_before_its_strides_are_read(inputs, hresult):
-    """2^32 elements are too many, and the strides end too early; by a build that looks at the output last, and by one
-    that looks at it first."""
-    parts = [buf((2**30, 1, 1, 1), dml.TensorDataType.UINT8)] * inputs
-    output = buf((2**30, inputs, 1, 1), dml.TensorDataType.UINT8, strides=(inputs, 1), dimension_count=4)
+@pytest.mark.parametrize(
+    ("part", "inputs", "hresult"),
+    [((2**30, 1), 3, None), ((2**16 + 1, 2**16 // 3), 3, None), ((2**30, 1), 4, dml.HResult.E_INVALIDARG)],
+)
+def test_a_joins_output_is_refused_by_its_sizes_before_its_strides_are_read(part, inputs, hresult):
+    """2^32 elements are too many, 2^32-1 are not, and the strides end too early; by a build that looks at the output
+    last, and by one that looks at it first."""
+    rows, columns = part
+    parts = [buf((rows, columns, 1, 1), dml.TensorDataType.UINT8)] * inputs
+    sizes = rows, columns * inputs, 1, 1
+    output = buf(sizes, dml.TensorDataType.UINT8, strides=(sizes[1], 1), dimension_count=4)
     desc = dml.JoinOperatorDesc(parts, output, 1)
     assert [dml.validate(desc, directml=release).hresult for release in ("1.4.0", "1.15.4")] == [hresult] * 2
 
