@@ -14,6 +14,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
+from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime import misfit_reshapes, stored_tensors
 from dmlsplit.onnxruntime.attribute_values import refused_value
@@ -115,6 +116,9 @@ def answers(
     failures of the file with this version."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [*not_loaded, *(Failure(LOADING, why) for why in model.refused)]
+    if (fault := model.folding_fault) is not None and fault.operator not in JUDGED:
+        name = f"{fault.operator} {printable(fault.name, 60)}".strip()
+        failures.append(Failure(OPTIMIZING, f"{name}, once what it reads is folded: {printable(fault.message, 200)}"))
     if model.not_loaded_by:
         column = column_of(runtime)
         failures += [

@@ -120,6 +120,9 @@ _ACTIVATIONS: Final = {
     b"HardSigmoid": 2,
 }
 """The activations of a FusedConv on the CPU, each with the number of its parameters, None if it reads none."""
+_NEEDED: Final = {**dict.fromkeys(("GRU", "LSTM", "RNN"), "hidden_size"), "RegexFullMatch": "pattern"}
+"""Attributes that kernels on the CPU need though they are optional."""
+_DIRECTIONS: Final = ("scan_input_directions", "scan_output_directions")
 _FUSED_GEMM: Final = "FusedGemm"
 _ACTIVATIONS_OF_GEMM: Final = {
     **dict.fromkeys((b"Relu", b"Sigmoid", b"Softplus", b"Softsign", b"Tanh"), ()),
@@ -155,6 +158,9 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
     takes all that are known."""
     if node.proto.op_type == _FUSED_GEMM and not on_dml:
         return _refused_activation_of_gemm(node)
+    needed = None if on_dml else _NEEDED.get(node.op_type)
+    if needed is not None and attribute(node, needed) is None:
+        return f"it has no {needed}"
     if not node.proto.attribute:
         return _beyond_rank(graph, node) if on_dml and node.op_type in _AXES else ""
     on = _On.DML if on_dml else _On.CPU
@@ -167,7 +173,7 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
     if node.op_type == "Resize":
         return _outside_of_no_cubic(node)
     if not on_dml:
-        return ""
+        return _refused_directions(node) if node.op_type == "Scan" else ""
     return _beyond_rank(graph, node) if node.op_type in _AXES else _other_hidden_size(graph, node)
 
 
@@ -210,11 +216,30 @@ def _in_32_bits(number: int) -> int:
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
+def _refused_directions(node: Node) -> str:
+    """A Scan has a direction, 0 or 1, for each tensor that it cuts or puts together, or none at all."""
+    count = attribute(node, "num_scan_inputs")
+    if count is None:
+        return ""
+    states = len(node.proto.input) - count.i
+    for name, most in zip(_DIRECTIONS, (count.i, len(node.proto.output) - states), strict=True):
+        given = attribute(node, name)
+        if given is not None and len(given.ints) != most:
+            return f"its {name} are {len(given.ints)}, not {most}"
+        if given is not None and not {0, 1}.issuperset(map(_in_32_bits, given.ints)):
+            return f"its {name} are not all 0 or 1"
+    return ""
+
+
 def _beyond_rank(graph: SessionGraph, node: Node) -> str:
+    """A reduction keeps its dimensions or not; ONNX keeps them if keepdims is 1, the kernel if it is not 0."""
     first = node.proto.input[0] if node.proto.input else ""
     shape = graph.shape(first) if first else None
     if shape is None:
         return ""
+    kept = attribute(node, "keepdims") if shape else None
+    if kept is not None and kept.i != 1 and _in_32_bits(kept.i) != 0:
+        return f"its keepdims is {kept.i}, not 0 or 1"
     for name in ("axis", "axes", "batch_axis", "time_axis"):
         given = attribute(node, name) or _default(node.op_type, graph.opset, name)
         if given is None:

@@ -1,8 +1,9 @@
-"""Reshapes whose shape has another number of elements than their tensor; inference does not compare the two.
+"""Reshapes and Expands whose shape does not fit their tensor.
 
-The session is not created if the Reshape is folded, or if a node of its fused graph reads the result: DirectML's kernel
-copies as many elements as there are, so that CompileGraph refuses the edge. Otherwise the Run fails, or reads beyond.
-Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0.
+Inference does not compare the numbers of elements of a Reshape. The session is not created if the Reshape is folded, or
+if a node of its fused graph reads the result: DirectML's kernel copies as many elements as there are, so that
+CompileGraph refuses the edge. Otherwise the Run fails, or reads beyond. Inference compares the sizes of an Expand once
+its shape is folded. Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _RESHAPE: Final = "Reshape"
+_EXPAND: Final = "Expand"
 
 
 def failures(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failure]:
-    """Yields the failures of session creation that such Reshapes cause; `places` maps a node's index to its place."""
-    if not any(node.op_type == _RESHAPE for node in graph.nodes):
+    """Yields the failures of session creation that such nodes cause; `places` maps a node's index to its place."""
+    operators = graph.operators_in_file
+    if _EXPAND in operators:
+        yield from _of_expands(graph)
+    if _RESHAPE not in operators:
         return
     for index in sorted(graph.graph.folded):
         node = graph.nodes[index]
@@ -36,6 +41,17 @@ def failures(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failu
         if why := _misfit(graph, node.inputs[0].known, node.outputs[0].known):
             path = graph.path(node.index)
             yield Failure(place.compilation, f"CompileGraph refuses a fused graph, at {path}: {why}", node=path)
+
+
+def _of_expands(graph: SessionGraph) -> Iterator[Failure]:
+    for node in graph.nodes:
+        if node.op_type != _EXPAND or len(node.inputs) < 2 or not graph.is_constant(node.inputs[1].name):
+            continue
+        before, wanted = graph.shape(node.inputs[0].name) or (), graph.scope.integers(node.inputs[1].name) or ()
+        sizes = zip(reversed(before), reversed(wanted), strict=False)
+        if any(isinstance(size, int) and size != other and 1 not in (size, other) for size, other in sizes):
+            path, given = graph.path(node.index), list(wanted)
+            yield Failure(OPTIMIZING, f"{path}: its shape {given} does not fit a tensor of {list(before)}", node=path)
 
 
 def _misfit(graph: SessionGraph, tensor: str, result: str) -> str:

@@ -106,6 +106,8 @@ class SessionModel:
         """True if more rounds of inference would find more sizes."""
         self.fault: Fault | None = None
         """A node for which inference at session creation fails."""
+        self.folding_fault: Fault | None = None
+        """A node for which inference fails once the sizes that are computed of others are known."""
         self.new_fault: Fault | None = None
         """A node for which inference at session creation fails only in versions that check windows."""
         self.refused: tuple[str, ...] = ()
@@ -162,13 +164,15 @@ class SessionModel:
             graph = model.graph
             # without inference, declarations still count
             with suppress(InferenceError):
-                strict = i == 0 and not partly
+                strict = not partly
                 found = self.inference.inferred(wanted, data_propagation=propagated, strict=strict)
                 if DIFFERENT in found.faults and self._lose_contradicted(wanted, propagated):
                     found = self.inference.inferred(wanted, data_propagation=propagated, strict=strict)
                 graph = found.model.graph
-                if strict:
+                if strict and i == 0:
                     self.fault, self.new_fault = fault_of(found.faults), fault_of(found.faults, of_new=True)
+                elif strict:
+                    self.folding_fault = fault_of(found.faults)
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not folds or not shapes_by_input or not _add_known(scope, wanted.graph, taken):

@@ -73,6 +73,9 @@ def test_a_word_that_a_kernel_does_not_know_fails_the_session(body, message):
         ("Unsqueeze<axes = [4]>(x)", 11, True),
         ("Unsqueeze<axes = [5]>(x)", 11, False),
         ("MeanVarianceNormalization<axes = [4]>(x)", 17, False),
+        ("ReduceMax<keepdims = 2>(x)", 17, False),
+        ("ReduceMax<keepdims = 4294967296>(x)", 17, True),
+        ("ArgMax<keepdims = -1>(x)", 17, False),
         ("LayerNormalization<axis = 4>(x, one)", 17, False),
     ],
 )
@@ -115,6 +118,42 @@ def test_a_kernel_of_the_cpu_needs_a_hidden_size():
     for given, created in (("hidden_size = 2", True), ("hidden_size = 0", False)):
         made = models.text(f"({inputs}) => (double[3,1,1,?] y) {{ [n] y = LSTM<{given}>(x, w, r) }}", 14)
         assert placed_model(made).created is created
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "message"),
+    [
+        ("scan_input_directions", [1], ""),
+        ("scan_input_directions", [2**32], ""),
+        ("scan_input_directions", [0, 0], "its scan_input_directions are 2, not 1"),
+        ("scan_output_directions", [2], "its scan_output_directions are not all 0 or 1"),
+        ("scan_output_directions", [], "its scan_output_directions are 0, not 1"),
+    ],
+)
+def test_the_directions_of_a_scan(name, numbers, message):
+    body = "g (float[3] s, float[3] e) => (float[3] t, float[3] o) { t = Add(s, e) o = Identity(t) }"
+    made = models.text(
+        "(float[3] s0, float[4,3] x) => (float[3] sf, float[4,3] y) "
+        f"{{ [n] sf, y = Scan<num_scan_inputs = 1, body = {body}>(s0, x) }}",
+        17,
+    )
+    given = made.graph.node[0].attribute.add()
+    given.name, given.type = name, onnx.AttributeProto.INTS
+    given.ints.extend(numbers)
+    for version in ("1.18.0", "1.24.4"):
+        found = placed_model(made, version)
+        assert found.created is (not message)
+        assert not message or found.failure.message.endswith(message)
+
+
+def test_attributes_that_the_cpu_needs():
+    inputs = "double[3,1,5] x, double[1,8,5] w, double[1,8,2] r"
+    text = f"({inputs}) => (double[3,1,1,2] y) {{ [n] y = LSTM(x, w, r) }}"
+    assert placed_model(models.text(text, 14)).failure.message.endswith("it has no hidden_size")
+    on_dml = text.replace("double", "float")
+    assert placed_model(models.text(on_dml, 14)).created is True
+    matched = "(string[2] x) => (bool[2] y) { [n] y = RegexFullMatch(x) }"
+    assert placed_model(models.text(matched, 20)).failure.message.endswith("it has no pattern")
 
 
 @pytest.mark.parametrize(

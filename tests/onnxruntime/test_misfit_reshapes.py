@@ -38,3 +38,43 @@ def test_a_shape_of_another_number_of_elements(text, failure):
 def test_two_reshapes_in_a_row_are_one_from_1_21_on():
     made = models.text("(float[3] x) => (float[2] z) <int64[1] s = {2}> { y = Reshape(x, s) z = Reshape(y, s) }", 17)
     assert [placed_model(made, version).created for version in ("1.20.1", "1.24.4")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("y = Expand(x, t)", "e: its shape [2, 3] does not fit a tensor of [3, 3]"),
+        ("m = Neg(t) y = Expand(x, m)", "e: its shape [-2, -3] does not fit a tensor of [3, 3]"),
+        ("p = Shape(v) y = Expand(x, p)", None),
+        ("p = Shape(n) y = Expand(x, p)", None),
+    ],
+    ids=["shape", "negative", "fits", "open"],
+)
+def test_an_expand_by_a_folded_shape(text, failure):
+    inputs = "float[3,3] x, float[2,3] w, float[3,1] v, float[N,3] n"
+    made = models.text(f"({inputs}) => (float[?,?] y) {{ t = Shape(w) {text} }}", 17)
+    (expand,) = [node for node in made.graph.node if node.op_type == "Expand"]
+    expand.name = "e"
+    for version in ("1.20.1", "1.24.4"):
+        found = placed_model(made, version)
+        assert found.created is (failure is None)
+        assert (found.failure and found.failure.message) == failure
+
+
+@pytest.mark.parametrize(
+    ("text", "created"),
+    [
+        ("c = ConstantOfShape(t) y = MatMul(c, c)", False),
+        ("r = Reshape(x, t) y = Add(r, q)", False),
+        ("m = Mul(t, minus) y = Reshape(x, m)", False),
+        ("r = Reshape(x, t) y = Add(r, x)", True),
+    ],
+    ids=["product", "sum", "negative", "fits"],
+)
+def test_nodes_whose_sizes_are_known_once_a_shape_is_folded(text, created):
+    inputs, constants = "float[2,3] x, float[2,3] w, float[4] q", "int64[1] minus = {-1}"
+    made = models.text(f"({inputs}) => (float[?,?] y) <{constants}> {{ t = Shape(w) {text} }}", 17)
+    for version in ("1.20.1", "1.24.4"):
+        found = placed_model(made, version)
+        assert found.created is created
+        assert created or ", once what it reads is folded: " in found.failure.message
