@@ -81,6 +81,8 @@ enum {
     DMS_PLANES_LEAST = 8192,            /* least elements of planes by VBMI: 300 pixels of 7 took 3 to 6 times as long as moves. Zen 5 */
 
     /* ---- Shuffles ---- */
+    DMS_GATHERED_PART = 512,            /* of each part, which a streamed split into channels gathers: 0.75 of the time of one line by AVX2, 0.85 by SSSE3; of 256 or 1024
+                                           bytes 0.75 to 0.95. Zen 3 */
     DMS_SHUFFLE_BATCH = 16384,          /* of blocks that one pass shuffles: half of a first-level cache. Not recorded */
     DMS_SHUFFLE_LEAST_BLOCKS = 8,       /* blocks of rows: with fewer, tables do not pay. Not recorded */
     DMS_SHUFFLE_MOST_PICKS = 8,         /* picks of a vector on average, */

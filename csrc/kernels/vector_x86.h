@@ -72,6 +72,17 @@ static inline DMS_TARGET void store_each(char *const *to, vector v)     /* lane 
     _mm_storeu_si128((__m128i *)(void *)to[1], _mm256_extracti128_si256(v, 1));
 }
 
+/* Returns lane i of a and lane j of b, 0 or 1 each. */
+static inline DMS_TARGET vector join_lanes(vector a, unsigned i, vector b, unsigned j)
+{
+    switch (2 * j + i) {
+    case 0: return _mm256_permute2x128_si256(a, b, 0x20);
+    case 1: return _mm256_permute2x128_si256(a, b, 0x21);
+    case 2: return _mm256_permute2x128_si256(a, b, 0x30);
+    default: return _mm256_permute2x128_si256(a, b, 0x31);
+    }
+}
+
 static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into every lane */
 {
     return _mm256_broadcastsi128_si256(load_lane((const char *)table));
