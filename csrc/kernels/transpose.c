@@ -133,11 +133,11 @@ static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, con
  * and 8192 x 4096 of 4 bytes took 0.8 and 0.6 of the time (Zen 3). On others into the first-level one, unless rows of a square evict each other, or into
  * the second-level one if rows of a tile do: NHWC views of 4 bytes took 0.75 to 1 of the time, rows at most a line apart 0.5 to 0.9, but 1.28 of it with
  * squares of 32 bytes (Zen 5). */
-static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_stores *stores)
+static void choose_fetches(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_stores *stores, bool streamed)
 {
     const bool lower = dms_fetches_far(stores), apart = from->listed != NULL || distance(from->stride) > DMS_LINE;
     const bool worth = apart || transposer->vector == DMS_LINE;
-    const bool past = dms_is_streamed(stores) && !(stores->early && tile->sink == DMS_STORED);
+    const bool past = streamed && !(stores->early && tile->sink == DMS_STORED);
     const bool fits = transposer->vector == DMS_LINE || !fill_level2(from->stride, 2 * tile->height, stores);
     tile->fetched = past && (lower ? apart && fits : worth && !share_sets(from->stride, tile->side, stores));
     tile->near = !lower && !share_sets(from->stride, tile->height, stores);
@@ -150,11 +150,19 @@ static int shift_of(size_t element_size)
     return (element_size > 1) + (element_size > 2) + (element_size > 4) + (element_size > 8);
 }
 
+/* True if squares are partial because the matrix has fewer columns than they, and vectors have less than a line. Past the caches these took 1.4 to 2.3 times as
+ * long as stored plainly, of 2 bytes 1.9 to 3.5 (9 to 15 columns of 4 bytes, 11 to 20 of 2, 13 MB), so they are streamed only on machines that do not prefer
+ * lower tiles, which have not been asked (Zen 3). */
+static bool is_slow_past(const dms_transposer *transposer, size_t side, const dms_side *to, const dms_stores *stores)
+{
+    return transposer->vector < DMS_LINE && to->count < side && dms_fetches_far(stores);
+}
+
 static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t element_size, const dms_side *from, const dms_side *to,
                        const dms_stores *stores)
 {
-    const bool streamed = dms_is_streamed(stores);
     const int shift = shift_of(element_size);
+    const bool streamed = dms_is_streamed(stores) && !is_slow_past(transposer, (size_t)DMS_LINE >> shift, to, stores);
     tile->transpose = transposer->transpose;
     tile->element_size = element_size;
     tile->side = (size_t)DMS_LINE >> shift;
@@ -166,7 +174,7 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
         shape_stored(tile, transposer, from, to, stores);
     else
         shape_streamed(tile, transposer, from, to, stores);
-    choose_fetches(tile, transposer, from, stores);
+    choose_fetches(tile, transposer, from, stores, streamed);
     const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile is beside this one, not below */
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->stride;
     if (aside && to->count <= tile->width)
