@@ -55,7 +55,9 @@ def _scattered_slices(shapes: Sequence[Shape], _: int) -> str:
     if not indices or not isinstance(count := indices[-1], int):
         return ""
     wanted = (*indices[:-1], *data[count:])
-    if count > len(data) or len(wanted) != len(updates) or any(map(_differ, wanted, updates)):
+    rank = max(len(wanted), len(updates))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in (wanted, updates)]  # as in descriptors
+    if count > len(data) or any(map(_differ, *padded)):
         return f"updates of {_text(updates)} do not fit indices of {_text(indices)} into {_text(data)}"
     return ""
 
