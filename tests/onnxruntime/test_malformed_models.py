@@ -209,3 +209,11 @@ def test_an_output_has_a_name_unless_it_is_optional(operator, inputs, outputs, n
     found = model(nodes, read, [value("y", None, named)], 13, count, ir_version=8)
     message = f"{operator} n lacks the name of an output; the model is not loaded"
     assert answer(found) == ((True, None) if is_loaded else (False, message))
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.INT64, onnx.TensorProto.FLOAT])
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_the_declared_type_of_a_constant_does_not_count(kind, version):
+    nodes = [node("Constant", [], ["c"], value=ints("c", 1, 2)), node("Relu", ["x"], ["y"])]
+    found = model(nodes, [value("x", [2])], [value("c", [2], kind), value("y", [2])], 13, ir_version=8)
+    assert placed_model(found, version).created is True
