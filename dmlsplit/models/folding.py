@@ -47,8 +47,8 @@ MOVING: Final = frozenset(
 inputs."""
 ELEMENTWISE: Final = frozenset(
     {
-        *("Abs", "Add", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul"),
-        *("Neg", "Not", "Sub", "Sum", "Where"),
+        *("Abs", "Add", "And", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less"),
+        *("LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Sub", "Sum", "Where", "Xor"),
     }
 )
 WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})

@@ -183,10 +183,15 @@ class Operator:
     @cached_property
     def _cells(self) -> dict[Types, Cell]:
         """Maps the types of the type parameters, as a tuple, to the answer recorded for them. Types that were not asked
-        about, and types with which ONNX Runtime rejects the model, are omitted."""
+        about, and types with which ONNX Runtime rejects the model, are omitted. What is folded, because its inputs are
+        constants, is on the CPU if the operator with computed inputs is."""
         rows = self.row.get("types", {}).items()
         found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
-        return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
+        known = {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
+        _, computed = self.row.get("variants", {}).get("dyn", ("", ""))
+        if _known(computed[self.column : self.column + 1]) is not Cell.CPU:
+            return known
+        return {types: Cell.CPU if cell is Cell.FOLDED else cell for types, cell in known.items()}
 
     @cached_property
     def _seen(self) -> dict[tuple[int, str | None], frozenset[Cell]]:

@@ -150,6 +150,14 @@ def test_a_loss_of_types_that_were_not_recorded_together_is_not_known():
     )
 
 
+@pytest.mark.parametrize(
+    ("op_type", "types"),
+    [("HannWindow", ("int32", "float")), ("MelWeightMatrix", ("int64", "float", "double"))],
+)
+def test_what_was_folded_is_on_the_cpu_if_its_inputs_are_computed(op_type, types):
+    assert find_operator("", op_type, 17, find_runtime("1.24.4")).ask(types) is Cell.CPU
+
+
 def test_an_eye_is_of_its_own_type():
     assert where("EyeLike", 17, "bool", outputs=("int8",)) is Cell.FUSED
     assert where("EyeLike", 22, "float", outputs=("float",)) is Cell.CPU

@@ -490,3 +490,14 @@ def test_a_graph_that_is_refused_fails_the_session_even_if_its_size_is_not_known
     }"""
     found = placed(text, version, opset=15)
     assert (found.created, found.failure.node) == (False, "p")
+
+
+@pytest.mark.parametrize(("operator", "kept"), [("And", "folded"), ("Or", "folded"), ("Xor", "DML")])
+def test_sizes_that_logic_decides_are_known(operator, kept):
+    """With Xor the Expand repeats the tensor, otherwise it does nothing, and is removed. Asked of 1.24.4."""
+    text = f"""(float[1,3] x) => (float[?,?,?] y) <int64[1] one = {{1}}, int64[1] two = {{2}}> {{
+        h = Shape<start=0, end=1>(x)  w = Shape<start=1>(x)  a = Equal(h, one)  b = GreaterOrEqual(w, two)
+        c = {operator}(a, b)  n = Where(c, one, two)  s = Concat<axis=0>(h, n, w)
+        u = Unsqueeze(x, one)  e = Expand(u, s)  y = Neg(e)
+    }}"""
+    assert where(placed(text))["e"] == kept
