@@ -6,6 +6,7 @@ Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.dims import Shape
@@ -23,12 +24,12 @@ def refused_shapes(graph: SessionGraph, node: Node) -> str:
     if row is None:
         return ""
     name, default, least, check = row
-    shapes = [graph.shape(each) if each else None for each in node.proto.input[:least]]
-    known = [shape for shape in shapes if shape is not None]
+    shapes = [graph.shape(each) if each else None for each in node.proto.input]
+    known = [shape for shape in takewhile(lambda shape: shape is not None, shapes) if shape is not None]
     given = attribute(node, name)
-    if any(0 in shape for shape in known):  # nothing is submitted
+    if any(shape is not None and 0 in shape for shape in shapes):  # nothing is submitted
         return ""
-    return check(known, default if given is None else given.i) if len(known) == least else ""
+    return check(known, default if given is None else given.i) if len(known) >= least else ""
 
 
 def _gathered(shapes: Sequence[Shape], axis: int) -> str:
@@ -73,7 +74,7 @@ def _convolved(shapes: Sequence[Shape], groups: int) -> str:
         return f"{groups} groups of {inputs} channels are not {channels}"
     if isinstance(outputs, int) and outputs % groups:
         return f"{outputs} outputs are not divisible by {groups} groups"
-    return ""
+    return _of_other_count(shapes[2:], outputs)
 
 
 def _convolved_backwards(shapes: Sequence[Shape], groups: int) -> str:
@@ -84,7 +85,19 @@ def _convolved_backwards(shapes: Sequence[Shape], groups: int) -> str:
         return f"the weights take {inputs} channels, not {channels}"
     if isinstance(channels, int) and groups > 0 and channels % groups:
         return f"{channels} channels are not divisible by {groups} groups"
-    return ""
+    outputs = shapes[1][1] if len(shapes[1]) > 1 else None
+    return _of_other_count(shapes[2:], outputs * groups if isinstance(outputs, int) and groups > 0 else None)
+
+
+def _normalized(shapes: Sequence[Shape], _: int) -> str:
+    channels = shapes[0][1] if len(shapes[0]) > 1 else None
+    return _of_other_count([shape for shape in shapes[1:] if shape != (1,)], channels)
+
+
+def _of_other_count(vectors: Sequence[Shape], channels: object) -> str:
+    """Returns which of `vectors`, if their shapes are those of vectors, does not have one element for each channel."""
+    wrong = next((shape[0] for shape in vectors if len(shape) == 1 and _differ(shape[0], channels)), None)
+    return "" if wrong is None else f"one of its inputs has {wrong} elements for {channels} channels"
 
 
 def _pooled(shapes: Sequence[Shape], _: int) -> str:
@@ -105,6 +118,8 @@ def _text(shape: Shape) -> str:
 
 
 WITH_SHAPES: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
+    "BatchNormalization": ("", 0, 5, _normalized),
+    "InstanceNormalization": ("", 0, 3, _normalized),
     "Conv": ("group", 1, 2, _convolved),
     "ConvTranspose": ("group", 1, 2, _convolved_backwards),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), ("", 0, 1, _pooled)),
@@ -113,4 +128,5 @@ WITH_SHAPES: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
     "ScatterND": ("", 0, 3, _scattered_slices),
     "Transpose": ("", 0, 1, _transposed),
 }
-"""Maps an operator to an attribute, its default, the number of inputs, and the check of their shapes."""
+"""Maps an operator to an attribute, its default, the number of inputs whose ranks must be known, and the check
+of the shapes of these and of all that follow them."""

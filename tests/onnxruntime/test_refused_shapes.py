@@ -75,3 +75,27 @@ def test_shapes_that_kernels_refuse(operator, shapes, created, version):
 @pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
 def test_too_few_dimensions(graph, created, version):
     assert placed_model(models.text(graph, 13), version).created is created
+
+
+@pytest.mark.parametrize(
+    ("node", "sizes", "count", "created"),
+    [
+        ("BatchNormalization(x, a, a, a, a)", "1,4,8,8", 4, True),
+        ("BatchNormalization(x, a, a, a, a)", "1,4,8,8", 1, True),
+        ("BatchNormalization(x, a, a, a, a)", "1,4,8,8", 3, False),
+        ("BatchNormalization(x, a, a, a, a)", "N,4,8,8", 3, True),
+        ("InstanceNormalization(x, a, a)", "1,4,8", 4, True),
+        ("InstanceNormalization(x, a, a)", "1,4,8", 3, False),
+        ("Conv(x, w, a)", "1,3,8,8", 4, True),
+        ("Conv(x, w, a)", "1,3,8,8", 1, False),
+        ("ConvTranspose(x, v, a)", "1,3,8,8", 4, True),
+        ("ConvTranspose(x, v, a)", "1,3,8,8", 3, False),
+        ("ConvTranspose<group = 4>(z, u, a)", "1,3,8,8", 8, True),
+        ("ConvTranspose<group = 4>(z, u, a)", "1,3,8,8", 2, False),
+    ],
+)
+def test_vectors_with_an_element_for_each_channel(node, sizes, count, created):
+    """Asked of 1.18.0 and 1.24.4."""
+    weights = "float[4,3,3,3] w, float[3,4,3,3] v, float[4,2,3,3] u, float[1,4,8,8] z"
+    graph = f"(float[{sizes}] x, {weights}, float[{count}] a) => (float[] y) {{ y = {node} }}"
+    assert placed_model(models.text(graph, 13), "1.24.4").created is created
