@@ -55,8 +55,10 @@ _NO_FAULTS: Final = (
     "Constant: Inferred elem type differs",
 )
 """What is in onnx's texts, behind the operator, about nodes that ONNX Runtime may take."""
+OF_WEIGHTS: Final = "spatial dimensions in the weight tensor"
+"""What is in onnx's text about the weights of a Conv of another rank than its input."""
 _NEW_FAULTS: Final = (
-    "spatial dimensions in the weight tensor",
+    OF_WEIGHTS,
     "tensor spatial rank does not match input tensor",
     "must only contain positive values",
     "must not contain negative values",

@@ -20,7 +20,7 @@ from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import JUDGED, recursive
-from dmlsplit.models.inference import Fault, Inference
+from dmlsplit.models.inference import OF_WEIGHTS, Fault, Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import path_of_only
 from dmlsplit.models.places import Spot, numbered
@@ -339,7 +339,10 @@ class OnnxSession:
         opset than the version loads, for functions that call themselves though nothing else calls them, and for each
         call with a graph whose names the version does not find."""
         runtime, proto = self.runtime, self._sessions.proto
-        if runtime.traits.checks_windows and (fault := self.model.new_fault) is not None:
+        fault, traits = self.model.new_fault, runtime.traits
+        if fault is not None and (
+            traits.checks_windows or (traits.checks_ranks_of_weights and OF_WEIGHTS in fault.message)
+        ):
             yield Failure(LOADING, _as_text(fault), node=path_of_only(proto.graph, fault.operator, fault.name))
         if proto.functions and runtime.traits.refuses_recursion:
             bodies = chain.from_iterable(function.node for function in proto.functions)

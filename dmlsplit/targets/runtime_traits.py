@@ -110,6 +110,9 @@ class RuntimeTraits:
     checks_stored_tensors: bool = False
     """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
     indices are beyond its dimensions."""
+    checks_ranks_of_weights: bool = False
+    """True if a model is not loaded with a Conv whose weights have another rank than its input, or the process ends;
+    False if only DirectML's kernel checks them."""
     checks_windows: bool = False
     """True if a model is not loaded with a convolution or pool whose attributes have values or numbers of values that
     make no sense, or whose weights have another rank than its input; False if only DirectML's kernel checks them."""
@@ -162,7 +165,9 @@ _1_18: Final = RuntimeTraits(
     merges_shapes=True,
     quantized=_QUANTIZED_1_18,
 )
-_1_19: Final = replace(_1_18, removes_clips=False, merges_shapes=False, quantized=_QUANTIZED_1_19)
+_1_19: Final = replace(
+    _1_18, removes_clips=False, merges_shapes=False, checks_ranks_of_weights=True, quantized=_QUANTIZED_1_19
+)
 _1_20: Final = replace(
     _1_19,
     uninferred=_COMPARISONS | {"OneHot"},

@@ -57,6 +57,13 @@ def test_the_weights_of_a_conv(sizes, answers):
     assert created(f"(float[1,4,8,8] x, float[{sizes}] w) => (float y) {{ [n] y = Conv(x, w) }}") == answers
 
 
+def test_weights_of_another_rank_where_sizes_are_open():
+    made = models.text("(float[N,4,8,8] x, float[6,4,3] w) => (float y) { [n] y = Conv(x, w) }", 17)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    answers = [placed_model(made, version).created for version in ("1.18.0", "1.19.2", "1.24.4", "1.30.0")]
+    assert answers == [True, False, False, False]
+
+
 def test_the_weights_of_a_transposed_convolution():
     """Tensors of less than 4 dimensions are described with 4."""
     for read, sizes, answers in (("4,8", "4,6,3,3", OLDER), ("4,8,8", "4,6,3", NEWER), ("4,8,8", "4,6,3,3,3", NEWER)):
