@@ -19,7 +19,7 @@ import lzma
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,15 @@ UNMADE = frozenset({("Upsample", 10), ("Scatter", 11)})
 """Versions that only say that the operator is no more."""
 ONE_OUTPUT = frozenset({"LSTM", "GRU", "RNN", "BatchNormalization", "MaxPool", "Dropout", "LayerNormalization"})
 OUTPUTS = {"GroupQueryAttention": 3}
+OF_SEQUENCES = frozenset({"SequenceConstruct", "SequenceInsert", "SplitToSequence"})
+"""Operators with tensors T and sequences S of one type."""
+_NUMBERS = ("float", "int32", "int64")
+COMBINED = {
+    "OneHot": (_NUMBERS, _NUMBERS, (*_NUMBERS, "bool", "double", "float16", "string", "uint8")),
+    "LabelEncoder": ((*_NUMBERS, "double", "int16", "string"), (*_NUMBERS, "double", "int16", "string")),
+}
+"""Operators whose kernels are of some combinations of types, which those of single types do not tell, with the types
+of their parameters."""
 HOLDING = frozenset({"If", "Loop"})
 """Operators with graphs inside, whose nodes have no kernels below opset 7."""
 IR_VERSIONS = ((10, 4), (15, 7), (19, 8), (21, 9))
@@ -185,6 +194,8 @@ def types_of(domain: str, op: str, version: int) -> Iterator[dict[str, str]]:
             if each is None:
                 continue
             types = {**usual, name: each}
+            if op in OF_SEQUENCES and name in ("S", "T"):
+                types |= {"S": each, "T": each}
             first = inputs and name == inputs[0]
             if first and op not in ("Cast", "CastLike") and each in ("float16", "double", "bfloat16"):
                 # Parameters that are FLOAT as well follow the first.
@@ -192,6 +203,10 @@ def types_of(domain: str, op: str, version: int) -> Iterator[dict[str, str]]:
                     if other != name and text in others and usual.get(other) == "float":
                         types[other] = each
             yield {other: data_type for other, data_type in types.items() if other in schema.used}
+    for combined in product(*COMBINED.get(op, ((),))):
+        types = dict(zip(schema.parameters, combined, strict=False))
+        if types and all(each in map(element, schema.parameters[name]) for name, each in types.items()):
+            yield types
 
 
 def keys(newest: int) -> Iterator[Key]:
@@ -383,17 +398,20 @@ def constant(data_type: str, shape: Sequence[int], values: Sequence[Any], name: 
 
 
 def body(name: str, data_type: str = "float") -> onnx.GraphProto:
-    """The graphs in If, Loop and Scan; the type is that of an If's output."""
-    value, node = helper.make_tensor_value_info, helper.make_node
+    """The graphs in If, Loop and Scan; the type is that of an If's output, and of what the others carry."""
+    value, node, number = helper.make_tensor_value_info, helper.make_node, TYPES[data_type]
+    adds = data_type == "float"
     if name == "loop":
-        nodes = [node("Add", ["s", "s"], ["so"]), node("Identity", ["k"], ["ko"])]
-        inputs = [value("i", 7, []), value("k", 9, []), value("s", 1, [3])]
-        return helper.make_graph(nodes, "b", inputs, [value("ko", 9, []), value("so", 1, [3])])
+        carried = node("Add", ["s", "s"], ["so"]) if adds else node("Identity", ["s"], ["so"])
+        inputs = [value("i", 7, []), value("k", 9, []), value("s", number, [3])]
+        nodes = [carried, node("Identity", ["k"], ["ko"])]
+        return helper.make_graph(nodes, "b", inputs, [value("ko", 9, []), value("so", number, [3])])
     if name == "scan":
-        nodes = [node("Add", ["s", "x"], ["so"]), node("Identity", ["so"], ["y"])]
-        inputs = [value("s", 1, [3]), value("x", 1, [3])]
-        return helper.make_graph(nodes, "b", inputs, [value("so", 1, [3]), value("y", 1, [3])])
-    nodes, output = [node(name, ["cx"], [f"bo_{name}"])], value(f"bo_{name}", TYPES[data_type], [2, 3])
+        carried = node("Add", ["s", "x"], ["so"]) if adds else node("Identity", ["s"], ["so"])
+        nodes = [carried, node("Identity", ["so" if adds else "x"], ["y"])]
+        inputs = [value("s", number, [3]), value("x", number, [3])]
+        return helper.make_graph(nodes, "b", inputs, [value("so", number, [3]), value("y", number, [3])])
+    nodes, output = [node(name, ["cx"], [f"bo_{name}"])], value(f"bo_{name}", number, [2, 3])
     return helper.make_graph(nodes, f"g{name}", [], [output])
 
 
@@ -516,7 +534,7 @@ def _attribute(key: Key, name: str, value: Any) -> Any:
         return TYPES[to] if key.version >= 6 else to.upper()
     if isinstance(value, dict):
         carried = dict(key.types).get("V", "float")
-        return body(value["graph"] if carried == "float" else "Identity", carried)
+        return body(value["graph"] if carried == "float" or key.op != "If" else "Identity", carried)
     return value
 
 

@@ -317,3 +317,13 @@ def test_unnamed_nodes_of_a_function_are_each_counted():
 def test_a_node_called_as_the_output_of_another_is_counted_too():
     found = placed("(float[2] x) => (float[2] z) { y = Exp(x) [y] a = Abs(y) z = Neg(a) }")
     assert where(found) == {"y": "DML", "y (2)": "DML", "z": "DML"}
+
+
+@pytest.mark.parametrize("data_type", ["int32", "int64", "bool", "double"])
+def test_a_loop_carries_any_type(data_type):
+    """Asked of all versions: the table has the Loop of each type that it carries."""
+    body = (
+        f"b (int64 i, bool k, {data_type}[3] s) => (bool ko, {data_type}[3] so) {{ so = Identity(s) ko = Identity(k) }}"
+    )
+    found = placed(f"(int64 n, bool c, {data_type}[3] x) => ({data_type}[3] y) {{ y = Loop<body = {body}>(n, c, x) }}")
+    assert (found.created, where(found)["y"]) == (True, "CPU")
