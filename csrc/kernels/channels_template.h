@@ -85,7 +85,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
                                                               bool streamed, const dms_stores *stores)
 {
     enum { MOST = DMS_LINE / VECTOR, GATHERED = DMS_GATHERED_PART / VECTOR };
-    _Alignas(DMS_LINE) char gathered[4][DMS_GATHERED_PART];
+    _Alignas(DMS_LINE) char pieces[4][DMS_GATHERED_PART];
     const uintptr_t ahead = dms_lines_ahead(stores, split);
     const unsigned together = !streamed ? 1 : split ? GATHERED : MOST;  /* vectors of each part */
     const size_t block = LANES * BLOCK / t->width, stride = count * BLOCK;
@@ -111,7 +111,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
             DMS_NAME(permute_block)(v, order, count, element, split);
             for (unsigned i = 0; i < count; i++)
                 if (streamed && split)
-                    store(gathered[i] + j * VECTOR, v[i]);
+                    store(pieces[i] + j * VECTOR, v[i]);
                 else if (streamed)
                     stream(whole + i * VECTOR, DMS_NAME(in_whole)(v, block_of, count, i));
                 else if (split)
@@ -121,7 +121,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
         }
         for (unsigned i = 0; i < count; i++) {
             for (unsigned j = 0; j < together && streamed && split; j++)
-                stream(parts[i] + j * VECTOR, load(gathered[i] + j * VECTOR));
+                stream(parts[i] + j * VECTOR, load(pieces[i] + j * VECTOR));
             parts[i] += together * VECTOR;
         }
     }
