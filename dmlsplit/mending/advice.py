@@ -84,10 +84,12 @@ class _Trials:
         self._target = target
         runtime = target.graph_runtime
         assert runtime is not None
-        graphs = sessions.of(runtime, target.session_options).graphs
+        session = sessions.of(runtime, target.session_options)
+        graphs = session.graphs
         self._count = max(sum(len(graph.nodes) for graph in graphs), 1)  # including those of functions, for each call
-        self._left = min(MOST_NODES, MOST_OF_ALL - sessions.spent_on_advice) // self._count
-        """How many more models may be judged."""
+        left = 0 if session.model.refused else min(MOST_NODES, MOST_OF_ALL - sessions.spent_on_advice)
+        self._left = left // self._count
+        """How many more models may be judged; 0 for one that no version loads, which no cure changes."""
 
     def _spend(self) -> None:
         self._left -= 1
