@@ -57,9 +57,13 @@ OUTPUTS = {"GroupQueryAttention": 3}
 OF_SEQUENCES = frozenset({"SequenceConstruct", "SequenceInsert", "SplitToSequence"})
 """Operators with tensors T and sequences S of one type."""
 _NUMBERS = ("float", "int32", "int64")
-COMBINED = {
-    "OneHot": (_NUMBERS, _NUMBERS, (*_NUMBERS, "bool", "double", "float16", "string", "uint8")),
-    "LabelEncoder": ((*_NUMBERS, "double", "int16", "string"), (*_NUMBERS, "double", "int16", "string")),
+_BYTES = ("int8", "uint8")
+COMBINED: dict[str, dict[str, Sequence[str]]] = {
+    "OneHot": {"T1": _NUMBERS, "T2": _NUMBERS, "T3": (*_NUMBERS, "bool", "double", "float16", "string", "uint8")},
+    "LabelEncoder": dict.fromkeys(("T1", "T2"), (*_NUMBERS, "double", "int16", "string")),
+    "QLinearConv": dict.fromkeys(("T1", "T2", "T3"), _BYTES),
+    "QLinearMatMul": {"TS": ("float", "float16"), **dict.fromkeys(("T1", "T2", "T3"), _BYTES)},
+    **dict.fromkeys(("ConvInteger", "MatMulInteger"), dict.fromkeys(("T1", "T2"), _BYTES)),
 }
 """Operators whose kernels are of some combinations of types, which those of single types do not tell, with the types
 of their parameters."""
@@ -203,10 +207,11 @@ def types_of(domain: str, op: str, version: int) -> Iterator[dict[str, str]]:
                     if other != name and text in others and usual.get(other) == "float":
                         types[other] = each
             yield {other: data_type for other, data_type in types.items() if other in schema.used}
-    for combined in product(*COMBINED.get(op, ((),))):
-        types = dict(zip(schema.parameters, combined, strict=False))
-        if types and all(each in map(element, schema.parameters[name]) for name, each in types.items()):
-            yield types
+    combined = {name: types for name, types in COMBINED.get(op, {}).items() if name in schema.parameters}
+    for each in product(*combined.values()) if combined else ():
+        types = {**usual, **dict(zip(combined, each, strict=True))}
+        if all(text in map(element, schema.parameters[name]) for name, text in types.items()):
+            yield {name: types[name] for name in types if name in schema.used}
 
 
 def keys(newest: int) -> Iterator[Key]:
