@@ -486,11 +486,11 @@ static void mixed_kernels(void)
  * With another place of the part in its line the pieces end and begin elsewhere. */
 static void lines_between_lines(void)
 {
-    enum { LINE = 64, LINES = 2, ROWS = 9, WIDTH = 5, OTHER = 30, WHOLE = LINES * LINES * ROWS * (WIDTH + OTHER), APART = 49, FAR = 100 };
+    enum { LINE = 64, LINES = 2, ROWS = 9, WIDTH = 5, OTHER = 30, WHOLE = LINES * LINES * ROWS * (WIDTH + OTHER), APART = 49, AWAY = 100 };
     static char whole[WHOLE], other[LINES * LINES * ROWS * OTHER];
     static _Alignas(64) char woven[LINE + FAR + APART + ROWS * WIDTH];
     const uint64_t sizes[] = {LINES, LINES, ROWS, WIDTH + OTHER}, lengths[] = {WIDTH, OTHER};
-    const int64_t strides[] = {APART, FAR, WIDTH, 1, LINES * ROWS * OTHER, ROWS * OTHER, OTHER, 1};
+    const int64_t strides[] = {APART, AWAY, WIDTH, 1, LINES * ROWS * OTHER, ROWS * OTHER, OTHER, 1};
     dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 4, 3, 0, 2, sizes, NULL, lengths, strides};
     check_case = "lines between lines";
     paint_places(whole, sizeof whole, 0, 0);
