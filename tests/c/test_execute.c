@@ -488,7 +488,7 @@ static void lines_between_lines(void)
 {
     enum { LINE = 64, LINES = 2, ROWS = 9, WIDTH = 5, OTHER = 30, WHOLE = LINES * LINES * ROWS * (WIDTH + OTHER), APART = 49, AWAY = 100 };
     static char whole[WHOLE], other[LINES * LINES * ROWS * OTHER];
-    static _Alignas(64) char woven[LINE + FAR + APART + ROWS * WIDTH];
+    static _Alignas(64) char woven[LINE + AWAY + APART + ROWS * WIDTH];
     const uint64_t sizes[] = {LINES, LINES, ROWS, WIDTH + OTHER}, lengths[] = {WIDTH, OTHER};
     const int64_t strides[] = {APART, AWAY, WIDTH, 1, LINES * ROWS * OTHER, ROWS * OTHER, OTHER, 1};
     dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 4, 3, 0, 2, sizes, NULL, lengths, strides};
@@ -506,7 +506,7 @@ static void lines_between_lines(void)
                 CHECK_EQUAL(dmlsplit_split(plan, whole, parts), DMLSPLIT_OK);
                 for (int row = 0; row < LINES * LINES * ROWS; row++) {
                     const int line = row / ROWS / LINES, inner = row / ROWS % LINES;
-                    CHECK(memcmp(woven + shift + line * APART + inner * FAR + row % ROWS * WIDTH, whole + row * (WIDTH + OTHER), WIDTH) == 0);
+                    CHECK(memcmp(woven + shift + line * APART + inner * AWAY + row % ROWS * WIDTH, whole + row * (WIDTH + OTHER), WIDTH) == 0);
                     CHECK(memcmp(other + row * OTHER, whole + row * (WIDTH + OTHER) + WIDTH, OTHER) == 0);
                 }
                 dmlsplit_plan_destroy(plan);
