@@ -16,6 +16,7 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, text
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.mending.assembling import assembled
 from dmlsplit.mending.editing import Original, node_text, replace_nodes
+from dmlsplit.mending.empty_inputs import without_empty_inputs
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
@@ -134,6 +135,7 @@ def _accepted(judged: JudgedModel, original: Original) -> Step:
     _add(found, cured(found.judged, original))
     if found.refusals:
         return found
+    _add(found, without_empty_inputs(found.judged, original, found.changes))
     if found.changes:
         # new nodes may have operators that the model did not have
         _add(found, at_older_opset(found.judged, original))
