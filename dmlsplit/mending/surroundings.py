@@ -219,6 +219,9 @@ def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
     shape = scope.type_of(text(node.input[0]))[1]
     if shape is None or not starts or not ends or len(starts) > 1 or steps != (1,):
         return None
-    axis = (axes[0] if axes else 0) % len(shape)
+    axis = axes[0] if axes else 0
+    if not -len(shape) <= axis < len(shape):
+        return None
+    axis %= len(shape)
     size = shape[axis]
     return (axis, range(*slice(starts[0], ends[0]).indices(size))) if isinstance(size, int) else None

@@ -85,6 +85,8 @@ class Node:
     names_inside: NamesInside = NO_NAMES
     absorbed: tuple[int, ...] = ()
     """The indices of the nodes that were fused into it."""
+    fused_before: tuple[int, ...] = ()
+    """The indices of the nodes that were fused into it before the graph was copied; their own kernels do not matter."""
     unwritten: str = ""
     """The graph output that is never computed, because the activation that reads it was fused into this node."""
     doubts: frozenset[Doubt] = frozenset()
@@ -101,6 +103,11 @@ class Node:
         """The indices of all nodes of the model's graph that this node represents: first its own index, then those of
         the nodes fused into it."""
         return self.index, *self.absorbed
+
+    @property
+    def represented(self) -> tuple[int, ...]:
+        """The indices in `origins` and `fused_before`."""
+        return (*self.origins, *self.fused_before) if self.fused_before else self.origins
 
     @property
     def producers(self) -> Sequence[Node]:
@@ -249,8 +256,8 @@ class Graph:
         return found
 
     def copy(self, facts: Facts | None = None) -> Graph:
-        """Returns a graph with copies of the nodes as they are now, which can be changed independently; `facts`
-        replaces the graph's facts."""
+        """Returns a graph with copies of the nodes, which can be changed independently; `facts` replaces the graph's
+        facts. The copies have the operators of the nodes' protos, and no node is absorbed by another one."""
         made = Graph(facts or self.facts, (), self.constants)
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
         for node in self._nodes:
@@ -258,6 +265,7 @@ class Graph:
             captured = [value.name for value in node.captured] if node.captured else ()
             other = made.add(node.index, node.proto, node.number, read, written, captured)
             other.doubts, other.names_inside, other.is_inserted = node.doubts, node.names_inside, node.is_inserted
+            other.fused_before = (*node.fused_before, *node.absorbed)
             for value in node.outputs:
                 if value.is_captured or value.has_spare:
                     same = made.value(value.name)

@@ -130,16 +130,20 @@ class Answers:
         return self._of.get(request)
 
     def keep(self, request: bytes, answer: _Answer) -> None:
-        """Keeps the answer to a new request, and forgets the oldest ones beyond the number of bytes."""
+        """Keeps the answer to a new request, unless it is too large, and forgets the oldest ones beyond the number of
+        bytes."""
+        size = _size(request, answer)
+        if size > self._most:
+            return
         self._of[request] = answer
-        self._bytes += self._size(request)
+        self._bytes += size
         while self._bytes > self._most:
             oldest = next(iter(self._of))
-            self._bytes -= self._size(oldest)
-            del self._of[oldest]
+            self._bytes -= _size(oldest, self._of.pop(oldest))
 
-    def _size(self, request: bytes) -> int:
-        return len(request) + sum(map(len, self._of[request]))
+
+def _size(request: bytes, answer: _Answer) -> int:
+    return len(request) + sum(map(len, answer))
 
 
 class _Worker:

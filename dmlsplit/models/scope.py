@@ -23,6 +23,8 @@ from dmlsplit.models.given import symbols_of
 from dmlsplit.rules.onnx import VERSIONS
 from dmlsplit.system.errors import InputError
 
+_Followed: TypeAlias = tuple[Constant | None, int]
+"""A constant, and the number of nodes that are folded one after another for it."""
 Step: TypeAlias = tuple[int, str, int]
 """The step into a graph inside a node: the node's index, the attribute's name, and the index of the graph among those
 in attributes of that name. A malformed node has several such attributes."""
@@ -122,7 +124,10 @@ class Scope:
         self.steps = steps
         self._parent = parent
         self._given = constants or {}
-        self._constants = dict(self._given)
+        self._constants: dict[str, _Followed] = {name: (constant, 0) for name, constant in self._given.items()}
+        self._malformed: dict[str, InputError] = {}
+        self._running: set[str] = set()
+        """The names that are being followed: a graph may have cycles."""
         self._types = {value.name: value.type for value in values_of(inferred) if value.name and value.HasField("type")}
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
 
@@ -214,19 +219,39 @@ class Scope:
             return self._producers.get(name)
         return self._parent.producer(name)
 
-    def constant(self, name: str, depth: int = 0) -> Constant | None:
+    def constant(self, name: str) -> Constant | None:
         """Returns a small constant, whose `known` marks the elements that are known; None if the name is not a
-        constant, or nothing is known about it. `depth` is the number of nodes followed so far. Raises InputError if a
-        tensor is malformed, LimitError beyond a limit."""
-        if name not in self._constants:
-            self._constants[name] = None  # marked during its computation: a graph may have cycles
-            self._constants[name] = self._find(name, depth)
-        return self._constants[name]
+        constant, if nothing is known about it, or if more than MAX_FOLDING nodes would be folded one after another.
+        Raises InputError if a tensor is malformed, LimitError beyond a limit."""
+        return self._followed(name, 0)[0]
+
+    def _followed(self, name: str, depth: int) -> _Followed:
+        """Returns a constant as `constant` does, and the number of nodes that are folded one after another for it.
+
+        `depth` is the number of nodes between it and the name that was asked for. If the constant is None and the
+        number is not 0, it is at least that number, and with `depth` more than MAX_FOLDING.
+        """
+        found = self._constants.get(name)
+        if found is not None and (found[0] is not None or found[1] == 0 or depth + found[1] > MAX_FOLDING):
+            return found
+        if name in self._malformed:
+            raise self._malformed[name].with_traceback(None)
+        if name in self._running:
+            return None, 0
+        self._running.add(name)
+        try:
+            found = self._constants[name] = self._find(name, depth)
+        except InputError as error:
+            self._malformed[name] = error
+            raise
+        finally:
+            self._running.remove(name)
+        return found
 
     def set_constant(self, name: str, constant: Constant | None) -> None:
         """Records the elements of a tensor that no folded node computes; None records nothing."""
         if constant is not None:
-            self._constants[name] = constant
+            self._constants[name] = constant, 0
 
     def known(self, name: str) -> Constant | None:
         """Returns what `constant` returns, except None for a malformed tensor, which is reported when lengths are read.
@@ -249,34 +274,40 @@ class Scope:
         array = self.elements(name)
         return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
 
-    def _find(self, name: str, depth: int) -> Constant | None:
+    def _find(self, name: str, depth: int) -> _Followed:
         if name in self._initializers:
-            return self._read(value_of(self._initializers[name], self.origin.read_external))
+            return self._read(value_of(self._initializers[name], self.origin.read_external)), 0
         node = self._producers.get(name)
         if node is None:
             given = name in self._inputs
-            return None if given or self._parent is None else self._parent.constant(name, depth)
-        if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or depth >= MAX_FOLDING:
-            return None
-        if node.output[0] != name:
-            return None
+            return (None, 0) if given or self._parent is None else self._parent._followed(name, depth)
+        if domain_of(node) != "" or self.origin.functions.key_of(node) is not None or node.output[0] != name:
+            return None, 0
         if node.op_type == "Constant":
-            return self._read(self._value_of(node))
+            return self._read(self._value_of(node)), 0
         if node.op_type in ("Shape", "Size") and node.input:
             shape = self.type_of(node.input[0])[1]
             if shape is None or not (self.origin.partly or (is_static(shape) and node.op_type == "Shape")):
-                return None
-            return of_shape(node, shape, self.origin.symbols, self.origin.opset)
-        if node.op_type not in FOLDED:
-            return None
-        inputs = [self.constant(i, depth + 1) if i else None for i in node.input]
-        if any(constant is None for constant, i in zip(inputs, node.input, strict=True) if i):
-            return None
+                return None, 0
+            return of_shape(node, shape, self.origin.symbols, self.origin.opset), 0
+        return self._folded(node, depth) if node.op_type in FOLDED else (None, 0)
+
+    def _folded(self, node: onnx.NodeProto, depth: int) -> _Followed:
+        if depth >= MAX_FOLDING:
+            return None, 1
+        read = {each: self._followed(each, depth + 1) for each in node.input if each}
+        unknown = [count for constant, count in read.values() if constant is None]
+        if 0 in unknown:
+            return None, 0
+        count = 1 + max([count for _, count in read.values()], default=0)
+        if unknown or count > MAX_FOLDING:
+            return None, count
+        inputs = [read[each][0] if each else None for each in node.input]
         self.origin.budget.spend(Limit.ONNX_FOLDED)
         folded = fold(node, inputs, self.origin.opset, self.origin.read_external)
         tried = sum(constant.array.size for constant in inputs if constant is not None)
         self.origin.budget.spend(Limit.ONNX_ALL_ELEMENTS, tried if folded is None else folded.array.size)
-        return folded
+        return folded, 0 if folded is None else count
 
     def _read(self, array: Array | None) -> Constant | None:
         if array is None:

@@ -24,8 +24,8 @@ class TakenBranches:
     ifs: dict[int, int] = field(default_factory=dict)
     """The place of a branch's If."""
     places: dict[str, int] = field(default_factory=dict)
-    given: set[tuple[str, int]] = field(default_factory=set)
-    """The outputs of branches, each with the number of its branch."""
+    given: dict[str, set[int]] = field(default_factory=dict)
+    """Maps the outputs of branches to the numbers of the branches that compute them."""
     late: set[str] = field(default_factory=set)
     """The Shapes, by their outputs, whose tensors get known sizes only after branches are taken."""
     readers: dict[str, list[int]] = field(default_factory=dict)
@@ -49,7 +49,9 @@ class TakenBranches:
         self.ifs[number] = self.places.get(name, 0)
         self.around[number] = self.of.get(name)
         self.names[number] = NamesInside.of(node)
-        self.given.update((each, number) for each in node.output if each)
+        for each in node.output:
+            if each:
+                self.given.setdefault(each, set()).add(number)
         inside = (inner for graph in subgraphs(node) for inner in all_nodes(graph.node))
         made = {output for inner in inside for output in inner.output}
         for each in dict.fromkeys(reads(node)):

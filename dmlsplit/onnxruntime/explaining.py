@@ -22,7 +22,7 @@ from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.formats.arguments import inputs_of
 from dmlsplit.formats.sessions import NodeKey
 from dmlsplit.graphs.descriptors import node_type
-from dmlsplit.onnxruntime.fused_parts import session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs, standing_for
 from dmlsplit.onnxruntime.graphs_of_model import new_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
@@ -239,10 +239,11 @@ def _explained(session: OnnxSession, node: SessionNode) -> Explanation:
     if facts is not None:
         answer = session.answer(NodeKey(node.operator, node.path, node.number))
     place, part = None, None
+    index = standing_for(graph).get(node.index, node.index)
     gone = bool(tracker.steps) and not tracker.steps[-1].nodes
     if not gone:
-        part = next((_part(k, each) for k, each in enumerate(parts.parts) if node.index in each.members), None)
-        provider = _provider(graph, node.index)
+        part = next((_part(k, each) for k, each in enumerate(parts.parts) if index in each.members), None)
+        provider = _provider(graph, index)
         why = None if provider == "DML" else _why(session.placement, node)
         place = Placement(provider, _in_graph(part), why)
     beside = {node.path, *(() if part is None else part.nodes)}
@@ -255,7 +256,7 @@ def _explained(session: OnnxSession, node: SessionNode) -> Explanation:
         tuple(tracker.steps),
         place,
         part,
-        _submitted(node, answer, parts.parts) if not gone or answer is not None else (),
+        _submitted(index, answer, parts.parts) if not gone or answer is not None else (),
         answer,
         tuple(findings),
     )
@@ -281,7 +282,7 @@ class _Tracker:
             self._last = nodes
         if done is not None:
             instead = () if nodes else self._instead(graph, facts)
-            found = {doubt for node in graph.nodes if self._node.index in node.origins for doubt in node.doubts}
+            found = {doubt for node in graph.nodes if self._node.index in node.represented for doubt in node.doubts}
             doubts = tuple(sorted(doubt.value for doubt in found - self._doubts))
             self._doubts |= found
             fate = Fate.UNKNOWN if doubts and nodes == self._last else self._fate(graph, facts, nodes)
@@ -297,9 +298,9 @@ class _Tracker:
 
     def _left(self, graph: Graph, facts: SessionGraph) -> Iterator[NodeState]:
         for node in graph.nodes:
-            if self._node.index in node.origins:
+            if self._node.index in node.represented:
                 inputs, outputs = ([value.name for value in values] for values in (node.inputs, node.outputs))
-                of = [facts.path(index) for index in sorted(set(node.origins))]
+                of = [facts.path(index) for index in sorted(set(node.represented))]
                 yield NodeState(node.op_type or node.proto.op_type, tuple(inputs), tuple(outputs), tuple(of))
 
     def _instead(self, graph: Graph, facts: SessionGraph) -> tuple[str, ...]:
@@ -342,16 +343,16 @@ def _part(index: int, part: Part) -> FusedPart:
     return FusedPart(index, part.paths, tuple([_operator_name(node_type(desc)) for desc in descs]), part.is_known)
 
 
-def _submitted(node: SessionNode, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
-    """Returns the names of the DirectML operators that a node becomes, such as "DML_OPERATOR_GEMM": the operators of
-    `answer`, or else, if the node is in a fused graph whose nodes are known (one of `parts`), the operators made from
-    this node there; () if there is neither."""
+def _submitted(index: int, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
+    """Returns the names of the DirectML operators that the node with this index becomes, such as "DML_OPERATOR_GEMM":
+    the operators of `answer`, or else, if the node is in a fused graph whose nodes are known (one of `parts`), the
+    operators made from this node there; () if there is neither."""
     if answer is not None:
         return tuple([_operator_name(node_type(desc)) for desc in answer.operators])
-    part = next((each for each in parts if node.index in each.members and each.is_known), None)
+    part = next((each for each in parts if index in each.members and each.is_known), None)
     if part is None or not part.variants:
         return ()
-    at = {part.paths[k] for k, origins in enumerate(part.origins) if node.index in origins}
+    at = {part.paths[k] for k, origins in enumerate(part.origins) if index in origins}
     graph = part.variants[0]
     pairs = zip(graph.paths, graph.desc.nodes, strict=True)
     return tuple([_operator_name(node_type(desc)) for path, desc in pairs if path in at])

@@ -62,6 +62,13 @@ def moved(graph: SessionGraph) -> Graph | None:
     return graph.once(("moved", graph.fusions), lambda: _moved(graph))
 
 
+def standing_for(graph: SessionGraph) -> Mapping[int, int]:
+    """Maps the index of each node that was fused into another before nodes were placed to the index of that node, if it
+    remains after all passes."""
+    nodes = () if graph.is_removed else optimized(graph).nodes
+    return {index: node.index for node in nodes for index in node.fused_before}
+
+
 def indices_left(graph: SessionGraph) -> set[int]:
     """Returns the indices of the nodes of the model's graph that remain after all passes, alone or in a fused node."""
     nodes = () if graph.is_removed else optimized(graph).nodes

@@ -138,6 +138,7 @@ class GraphBuilder:
             has_constants,
             moved,
             rectified,
+            unchanging,
         )
         handed, judgements = self.graph.model.once(alike, described_as)
         return FusedGraph(
@@ -286,6 +287,8 @@ class GraphBuilder:
         steps = steps if steps is not None else (1,) * len(starts)
         offsets, lengths, strides = [0] * rank, list(sizes), [1] * rank
         for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
+            if not added - rank <= axis < rank - added:
+                return None
             place = axis % (rank - added) + added
             taken = range(*slice(start, end, step).indices(sizes[place])) if step else range(0)
             if step < 1 or not taken:

@@ -18,7 +18,7 @@ from dmlsplit.models.graph import Doubt, Node, Value
 from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
-from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs
+from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs, standing_for
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of
@@ -42,10 +42,11 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
     sizes: list[FusedSize] = []
     for graph in graphs:
         fused = {} if graph.is_removed else _fused(graph, sizes)
-        left = indices_left(graph)
+        left, standing = indices_left(graph), standing_for(graph)
         for index, node in enumerate(graph.nodes):
             if node.op_type != "Constant":
-                nodes.append(_placed(graph, index, fused.get(index), index in left))
+                placed = standing.get(index, index)
+                nodes.append(_placed(graph, index, placed, fused.get(placed), placed in left))
     doubts = [each for each in failures if not each.certain]
     lost = any(node.provider is Provider.UNKNOWN for node in nodes)
     created = False if first is not None else None if doubts or lost else True
@@ -85,8 +86,11 @@ def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:
     return found
 
 
-def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -> NodePlacement:
-    node, path = graph.nodes[index].proto, graph.path(index)
+def _placed(graph: SessionGraph, own: int, index: int, fused: int | None, is_left: bool) -> NodePlacement:
+    """Returns the placement of the node with index `own`: that of the node with `index`, into which it was fused before
+    nodes were placed, or which it is. `is_left`: that one remains after all passes, in the fused graph `fused` if there
+    is one."""
+    node, path = graph.nodes[own].proto, graph.path(own)
     domain = domain_of(node)
     op = printable(f"{domain}.{node.op_type}" if domain else node.op_type)
     if not is_left:

@@ -234,7 +234,7 @@ class SessionGraph(VersionFacts):
         """Returns the shape of a tensor while graphs are folded: an output of a taken branch around this graph still
         has its own, even if an Identity computes it of another tensor."""
         found = self.shape(name)
-        given = not is_static(found) and any(name == each for each, _ in self.branches.given)
+        given = not is_static(found) and name in self.branches.given
         return self.scope.type_of(name)[1] if given else found
 
     @cached_property

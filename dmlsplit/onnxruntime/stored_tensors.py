@@ -11,7 +11,8 @@ import enum
 import math
 import ntpath
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Set
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import onnx
@@ -69,16 +70,17 @@ def failures(graph: SessionGraph) -> Iterator[Failure]:
     """Yields the failure of session creation, certain or possible, for the first constant of each kind of fault that a
     node or an output of the graph reads."""
     yield from _of_filled(graph) if graph.options.optimization >= 1 else ()
-    found = graph.model.once(("stored", graph.scope.label), lambda: tuple(_faults(graph)))
+    found = graph.model.once(("stored", graph.scope.steps), lambda: tuple(_faults(graph)))
     if not found:
         return
     nodes = graph.scope.graph.node
     used = {name for node in nodes for name in reads(node)} | {value.name for value in graph.scope.graph.output}
     strict, seen = graph.runtime.traits.checks_stored_tensors, set()
+    by_element = _ReadByElement(graph)
     for fault in found:
-        if fault.name not in used or (fault.kind is Kind.OUTSIDE and not strict):
+        if fault.name not in used or (fault.kind is Kind.OUTSIDE and not strict) or (fault.kind, True) in seen:
             continue
-        certain = fault.kind is not Kind.DATA or _is_read(graph, fault)
+        certain = fault.kind is not Kind.DATA or by_element(fault)
         if (fault.kind, certain) not in seen:
             seen.add((fault.kind, certain))
             yield Failure(OPTIMIZING, f"{printable(fault.name, 60)} {fault.why}", certain)
@@ -88,7 +90,7 @@ def of_four_bits(graph: SessionGraph, fused: Container[int], places: Mapping[int
     """Yields a failure for each constant of 4-bit elements that nodes of a fused graph read and that is not raw data,
     as DirectML's execution provider does not unpack it. `fused` has the indices of nodes in fused graphs, `places`
     those of all nodes. Observed with 1.20.1, 1.24.4 and 1.30.0."""
-    found = graph.model.once(("four bits", graph.scope.label), lambda: dict(_not_raw(graph.scope.graph)))
+    found = graph.model.once(("four bits", graph.scope.steps), lambda: dict(_not_raw(graph.scope.graph)))
     for node in graph.order if found else ():
         for name in dict.fromkeys(value.name for value in node.inputs) if node.index in fused else ():
             if name not in found:
@@ -185,18 +187,29 @@ def _is_outside(location: str) -> bool:
     return path.startswith(("\\", "..\\")) or path == ".." or bool(ntpath.splitdrive(path)[0])
 
 
-def _is_read(graph: SessionGraph, fault: Fault) -> bool:
-    """True if the session reads a constant in the model element by element: its size is then checked. DirectML copies
-    the bytes that there are."""
-    tensor, traits = fault.tensor, graph.runtime.traits
-    count, size = math.prod(tensor.dims), size_of(tensor)
-    if count == 0 or tensor.data_type == TensorProto.STRING:
-        return True
-    if traits.reads_large_constants and size is not None and size >= _LARGE:
-        return True
-    is_own = graph.is_main and fault.name not in graph.branches.of
-    if is_own and graph.options.optimization >= 1 and count <= _MOST_SHARED and tensor.data_type in _SHARED_TYPES:
-        return True
-    readers = [node for node in graph.nodes if fault.name in node.proto.input]
-    remaining = {node.index for node in graph.order}  # the others are folded
-    return any(node.index not in remaining or graph.on_dml(node.index) is False for node in readers)
+class _ReadByElement:
+    """Tells which constants in the model the session reads element by element: their size is then checked. DirectML
+    copies the bytes that there are."""
+
+    def __init__(self, graph: SessionGraph) -> None:
+        self._graph = graph
+
+    def __call__(self, fault: Fault) -> bool:
+        graph, tensor = self._graph, fault.tensor
+        count, size = math.prod(tensor.dims), size_of(tensor)
+        if count == 0 or tensor.data_type == TensorProto.STRING:
+            return True
+        if graph.runtime.traits.reads_large_constants and size is not None and size >= _LARGE:
+            return True
+        is_own = graph.is_main and fault.name not in graph.branches.of
+        if is_own and graph.options.optimization >= 1 and count <= _MOST_SHARED and tensor.data_type in _SHARED_TYPES:
+            return True
+        return fault.name in self._on_cpu
+
+    @cached_property
+    def _on_cpu(self) -> Set[str]:
+        """The names that nodes read that run on the CPU or are folded."""
+        graph = self._graph
+        remaining = {node.index for node in graph.order}  # the others are folded
+        on_cpu = [node for node in graph.nodes if node.index not in remaining or graph.on_dml(node.index) is False]
+        return {name for node in on_cpu for name in node.proto.input}

@@ -94,6 +94,7 @@ class TestTheAnswers:
         answers.keep(b"small", inference._Answer(b""))
         answers.keep(b"large", inference._Answer(bytes(26)))
         assert answers.to(b"large") is None
+        assert answers.to(b"small") is not None
         answers.keep(b"next", inference._Answer(b""))
         assert answers.to(b"next") is not None
 

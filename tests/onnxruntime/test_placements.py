@@ -8,6 +8,7 @@ from onnx import helper
 
 import dmlsplit as dml
 from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime import explain
 from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
@@ -501,3 +502,41 @@ def test_sizes_that_logic_decides_are_known(operator, kept):
         u = Unsqueeze(x, one)  e = Expand(u, s)  y = Neg(e)
     }}"""
     assert where(placed(text))["e"] == kept
+
+
+NORMALIZED = """(float[2,8] x) => (float[2,8] y)
+    <float[8] s = {1,1,1,1,1,1,1,1}, float[8] b = {0,0,0,0,0,0,0,0}, float two = {2}, float e = {0.00001}> {
+    m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Pow(d, two) v = ReduceMean<axes=[-1]>(q) w = Add(v, e)
+    r = Sqrt(w) n = Div(d, r) k = Mul(n, s) z = Add(k, b) y = Relu(z)
+}"""
+
+
+@pytest.mark.parametrize("version", ["1.18.0", "1.20.1", "1.24.4", "1.30.0"])
+def test_nodes_that_are_fused_before_they_are_placed_are_where_their_node_is(version):
+    found = placed(NORMALIZED, version)
+    assert set(where(found).values()) == {"DML"}
+    assert {node.graph for node in found.nodes.values()} == {0}
+    explained = explain(models.text(NORMALIZED), "d", version)
+    assert not explained.is_gone
+    assert explained.placement.provider == "DML"
+
+
+@pytest.mark.parametrize("axes", [(2,), (1,), (1, 2), (2, 1)])
+def test_graphs_that_differ_in_what_a_softmax_reads_are_judged_apart(axes):
+    # over an axis of size 1 its result is 1 everywhere, whatever the Mul in front of it computes
+    nodes = [
+        f"l{i} = Constant<value_ints=[8,8]>() a{i}, b{i} = Split<axis=2>(x{i}, l{i}) s{i} = Sigmoid(b{i}) "
+        f"p{i} = Mul(a{i}, s{i}) y{i} = Softmax<axis={axis}>(p{i})"
+        for i, axis in enumerate(axes)
+    ]
+    inputs = ", ".join(f"float[2,1,16] x{i}" for i in range(len(axes)))
+    outputs = ", ".join(f"float[2,1,8] y{i}" for i in range(len(axes)))
+    found = placed(f"({inputs}) => ({outputs}) {{ {' '.join(nodes)} }}")
+    graphs = [found.graphs[found.nodes[f"y{i}"].graph] for i in range(len(axes))]
+    assert [graph.outcome for graph in graphs] == ["right" if axis == 1 else "wrong" for axis in axes]
+
+
+def test_the_axis_of_a_slice_of_a_scalar():
+    made = "s = Identity(k) e = Identity(o) x = Relu(w) y = Slice(x, s, e) z = Relu(y)"
+    found = placed(f"(float w) => (float z) <int64[1] k = {{0}}, int64[1] o = {{1}}, float y> {{ {made} }}")
+    assert found.nodes["y"].provider is Provider.DML

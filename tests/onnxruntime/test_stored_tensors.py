@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -364,3 +365,51 @@ def test_windows_finds_files_by_names_in_other_letters(tmp_path, location, files
     path.write_bytes(concat(in_file([6], location=location)).SerializeToString())
     for version in ("1.20.1", "1.24.4"):
         assert session(path, version).created is found
+
+
+def with_two_ifs(fault, length):
+    """Two Ifs whose names differ in the middle; a constant in a branch of one of them lacks data."""
+
+    def branch(number, lacks):
+        made = tensor(2, bytes(4 if lacks else 8))
+        add = node("Add", ["x", "w"], [f"o{number}"])
+        return graph([add], [], [value(f"o{number}", [2])], [made])
+
+    nodes = [
+        node(
+            "If",
+            ["c"],
+            [f"y{i}"],
+            name=f"{'p' * length}{i}{'q' * length}",
+            then_branch=branch(i, i == fault),
+            else_branch=branch(i + 2, False),
+        )
+        for i in range(2)
+    ]
+    return model(nodes, [value("c", [], BOOL), value("x", [2])], [value("y0", [2]), value("y1", [2])], opset=17)
+
+
+@pytest.mark.parametrize("length", [3, 700])
+@pytest.mark.parametrize("fault", [0, 1])
+def test_the_constants_of_graphs_with_long_names_are_told_apart(length, fault):
+    found = session(with_two_ifs(fault, length), "1.24.4")
+    assert found.created is None
+    assert found.failure.message.startswith("w ")
+
+
+def test_the_work_for_constants_without_their_data_is_linear(monkeypatch):
+    def asked(count):
+        nodes = [node("Add", ["x" if i == 0 else f"v{i - 1}", f"w{i}"], [f"v{i}"]) for i in range(count)]
+        tensors = [TensorProto(name=f"w{i}", data_type=FLOAT, dims=[16], raw_data=bytes(4)) for i in range(count)]
+        made = model(nodes, [value("x", [16])], [value(f"v{count - 1}", [16])], initializers=tensors)
+        calls = []
+        profile = sys.getprofile()
+        sys.setprofile(lambda frame, event, _: calls.append(1) if event == "call" else None)
+        try:
+            session(made, "1.24.4")
+        finally:
+            sys.setprofile(profile)
+        return len(calls)
+
+    asked(10)
+    assert asked(400) < 2.5 * asked(200)

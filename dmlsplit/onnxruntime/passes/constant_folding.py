@@ -150,7 +150,7 @@ class _Links:
             held = value.is_captured or value.has_spare or value.name in self._branches.readers
             if node.op_type == UNMERGED and held:
                 return True
-            if around and (value.name, around[-1]) in self._branches.given:
+            if around and around[-1] in self._branches.given.get(value.name, ()):
                 return True
             ifs = self._branches.within(self._ifs.get(value.name, ()), chain) if chain == around else ()
             if any(now < self._branches.ifs[number] for number in ifs):

@@ -18,7 +18,7 @@ def eliminate_identities(graph: Graph) -> None:
     """Removes, in place, the Identity nodes whose outputs are not graph outputs. An Identity stays if a graph in a node
     reads its output and uses the name of its input for another tensor. One that computes a branch's output stays until
     the branch has taken its If's place."""
-    _eliminate(graph, {name for name, _ in graph.facts.branches.given}, graph.untaken_ifs)
+    _eliminate(graph, graph.facts.branches.given, graph.untaken_ifs)
 
 
 def identities_of_branches(graph: Graph) -> None:
@@ -34,7 +34,7 @@ def write_outputs(graph: Graph) -> None:
     the branch, and an If reads whatever its two branches read.
     """
     branches = graph.facts.branches
-    given = {name for name, _ in branches.given}
+    given = branches.given
     for node in _of_outputs(graph, given):
         source, result = node.inputs[0].name, node.outputs[0].name
         chain = branches.chain(result)

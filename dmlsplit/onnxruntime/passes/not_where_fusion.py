@@ -18,7 +18,7 @@ _MOST_STEPS = 9
 def not_where_fusion(graph: Graph) -> None:
     """Fuses, in place, each Where with the Not in front of it, once, unless the Not's output is a branch's output or
     the two are in different branches."""
-    _fuse_all(graph, {name for name, _ in graph.facts.branches.given}, apart=True)
+    _fuse_all(graph, graph.facts.branches.given, apart=True)
 
 
 def later_not_where_fusion(graph: Graph) -> None:

@@ -49,7 +49,7 @@ _FIRST: Final = {**_OF_BRANCHES, "Cast": (cast_elimination, first_pre_shape_node
 def remove_first_noops(graph: Graph) -> None:
     """Removes, in place, the nodes other than Identities that do nothing, unless they compute outputs of graphs or
     branches; then the Identities of outputs that the nodes in front of them can compute."""
-    _remove(graph, _FIRST, {name for name, _ in graph.facts.branches.given}, graph.untaken_ifs)
+    _remove(graph, _FIRST, graph.facts.branches.given, graph.untaken_ifs)
     write_outputs(graph)
 
 
