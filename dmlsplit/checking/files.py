@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dmlsplit.checking.judging import judged
 from dmlsplit.checking.question import Keep, Question, keep_all
-from dmlsplit.checking.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, is_finding
+from dmlsplit.checking.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, is_problem
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
@@ -74,9 +74,10 @@ def check_files(
     input gives a report with the rule input/malformed, and reading continues. `shapes` and `dims` apply to models that
     have such tensors and symbols, and for ONNX Runtime to the first Run; `free_dimensions` are ONNX Runtime's overrides
     at session creation. A single model must have all of them. A model without operators has one report if something is
-    or may be wrong with it. `assume` names properties of the device (dmlsplit.targets.target.ASSUMPTIONS).
-    `allow_paths` are folders of files that models may refer to. `executor` is a concurrent.futures.Executor with which
-    several files are read at once; a process pool is faster than threads.
+    or may be wrong with it; a model with operators has one more, the first, if there is an error about the model as a
+    whole. These reports have no operator. `assume` names properties of the device
+    (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders of files that models may refer to. `executor` is a
+    concurrent.futures.Executor with which several files are read at once; a process pool is faster than threads.
 
     `windows` and `windows_ml` name targets as in find_target.
 
@@ -93,7 +94,7 @@ def check_files(
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(f"executor: an Executor is expected, not {type(executor).__name__}")
     found = judge_files(files, Question((target,), given_for(files, given)), executor)
-    return (each.report for results in found for each in results if not isinstance(each, Note) or is_finding(each))
+    return (each.report for results in found for each in results if not isinstance(each, Note) or is_problem(each))
 
 
 def judge_files(
@@ -294,8 +295,8 @@ def _with_placements(entry: Entry, question: Question, results: Sequence[JudgedE
     if placements:
         target = question.targets[0]
         found = tuple([d for d in _of_models(tuple(placements.values())) if question.keep(d.rule)])
-        head = Report(found, target.name, None, None, entry.file, -1)
-        yield entry, target, Note(head, tuple(placements.values()))
+        head = _by(target, Report(found, target.name, None, None, entry.file, -1))
+        yield entry, target, Note(head, tuple(placements.values()), entry.index >= 0)
     for i, (_, target, result) in enumerate(results):
         report = result.report
         if i in placements:

@@ -145,11 +145,21 @@ class Note(NamedTuple):
 
     report: Report
     placements: tuple[SessionAnswer, ...] = ()
+    has_operators: bool = False
+    """True if answers about Split and Concat nodes of the model follow."""
 
 
 def is_finding(note: Note) -> bool:
     """True for a note, other than one with placements, that tells more than that the model has no Split or Concat."""
     return not note.placements and any(each.rule != "input/no-split" for each in note.report.diagnostics)
+
+
+def is_problem(note: Note) -> bool:
+    """True for a note that tells that something is or may be wrong with a model, other than with its Split and Concat
+    nodes: those without placements belong to a model that has none."""
+    if note.placements:
+        return bool(note.report.errors) and note.has_operators
+    return is_finding(note) or note.report.is_unknown or not note.report.ok
 
 
 Answer: TypeAlias = Judged | NotJudged | NotRead

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats import any_operator_json
 from dmlsplit.formats import json as operator_json
 from dmlsplit.verdicts.model_placements import SessionAnswer
@@ -22,6 +22,23 @@ class RuntimeReport(Report):
 
     answer: RuntimeAnswer | None = None
     model: SessionAnswer | None = None
+
+    @property
+    def ok(self) -> bool:
+        """False for an error, and for a model without operators also if something is wrong with the model."""
+        return Report.ok.__get__(self) and (self.operator is not None or not self.model_diagnostics(Severity.ERROR))
+
+    @property
+    def is_unknown(self) -> bool:
+        """True for a model without operators if it is not known whether its session is created, or if something may be
+        wrong with it."""
+        if self.operator is not None or self.model is None:
+            return False
+        return self.model.created is None or bool(self.model_diagnostics(Severity.WARNING))
+
+    def model_diagnostics(self, *severities: Severity) -> tuple[Diagnostic, ...]:
+        """Returns the findings about the model as a whole that have one of these severities."""
+        return () if self.model is None else tuple([d for d in self.model.diagnostics if d.severity in severities])
 
     @classmethod
     def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:

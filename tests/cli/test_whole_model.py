@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dmlsplit import check_files
 from tests import models
 
 NEW = ("--onnxruntime", "1.24.4")
@@ -308,3 +309,36 @@ def test_a_type_without_a_kernel_has_advice(cli, model, body, cast):
     advice = f"; what helps: a cast of {cast} around it, which rounds differently, or a model of that type"
     assert (advice in said) is bool(cast)
     assert found.status == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "ok", "rules"),
+    [
+        (WITHOUT_KERNEL, False, ["model/session-fails"]),
+        ("(float[1,2,2,2,3,4] a, float[1,2,2,2,4,5] b) => (float[1,2,2,2,3,5] y) { y = MatMul(a, b) }", False, None),
+        (ISLAND, True, ["model/opset-without-kernels", "model/cpu-island"]),
+    ],
+)
+def test_a_model_without_operators_has_a_report_if_something_is_wrong_with_it(cli, model, tmp_path, body, ok, rules):
+    file = model(body, 22 if body is ISLAND else 13)
+    (report,) = check_files([tmp_path / file], onnxruntime="1.24.4")
+    assert (report.ok, report.operator) == (ok, None)
+    found = [each.rule for each in report.model.diagnostics]
+    assert found == (["model/rank"] if rules is None else rules)
+    (answer,) = json.loads(cli("check", file, *NEW, "--format", "json").out)
+    assert answer["ok"] is ok
+
+
+def test_a_model_that_is_right_has_no_report(model, tmp_path):
+    assert list(check_files([tmp_path / model(ISLAND)], onnxruntime="1.24.4")) == []
+
+
+def test_an_error_beside_the_operators_is_a_report(model, tmp_path):
+    """The other node's fault is in no report about an operator."""
+    beside = (
+        "(float[1,2,2,2,3,4] x, float[1,2,2,2,4,5] b, float[4] z) => (float[1,2,2,2,3,5] y, float[2] p, float[2] q)"
+    )
+    file = model(f"{beside} {{ y = MatMul(x, b) p, q = Split(z) }}")
+    first, split = check_files([tmp_path / file], onnxruntime="1.24.4")
+    assert (first.ok, first.operator, [each.rule for each in first.errors]) == (False, None, ["model/rank"])
+    assert split.operator == "Split"
