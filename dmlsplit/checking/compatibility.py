@@ -55,7 +55,7 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
         target = column.target
         if basis_of(node, open_node, target) is Basis.SESSION:
             is_known = True
-            report, row = judge_node(node, entry.descriptor, target, advises=False)
+            report, row = judge_node(node, entry.descriptor, target, advises=False, levels=False)
             found.append(Compatibility(column, row.outcome if report.ok else Use.REFUSED, report, None))
             continue
         if answers:

@@ -93,7 +93,7 @@ def check_files(
     given = Given(said.shapes, said.dims, folders, free_dimensions=said.free_dimensions)
     if executor is not None and not hasattr(executor, "submit"):
         raise TypeError(f"executor: an Executor is expected, not {type(executor).__name__}")
-    found = judge_files(files, Question((target,), given_for(files, given)), executor)
+    found = judge_files(files, Question((target,), given_for(files, given), levels=False), executor)
     return (each.report for results in found for each in results if not isinstance(each, Note) or is_problem(each))
 
 
@@ -110,8 +110,8 @@ def judge_files(
     from dmlsplit.system.processes import at_once
 
     asked = ((file, of_file(file)) for file in files)
-    for (file, question), result in at_once(executor, _judged_file, asked, lambda call: call[0] == "-"):
-        yield judge_file(file, question) if result is None else _results(file, question, result)
+    for (file, about), result in at_once(executor, _judged_file, asked, lambda call: call[0] == "-"):
+        yield judge_file(file, about) if result is None else _results(file, about, result)
 
 
 def _results(file: str, question: Question, result: Callable[[], FileResults]) -> list[Result]:
@@ -193,7 +193,10 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
     try:
         for number, entry in enumerate(read_entries(file, question.given)):
             sessions = entry.sessions
-            results = [(entry, target, judge_entry(entry, target, question.keep)) for target in question.targets]
+            results = [
+                (entry, target, judge_entry(entry, target, question.keep, levels=question.levels))
+                for target in question.targets
+            ]
             # the placements of the model's nodes come with the first entry
             yield from _with_placements(entry, question, results) if number == 0 else results
             judged.add(number)
@@ -202,14 +205,14 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
             sessions.release()
 
 
-def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
+def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all, *, levels: bool = False) -> Result:
     """Returns a target's result about one entry, with positions in the file; unreadable input is reported regardless of
-    `keep`."""
+    `keep`. `levels` as in judge_node."""
     if entry.node is None:
         return judge_alone(entry, target, keep)
     from dmlsplit.checking.node_verdicts import judge_node  # many files are not models
 
-    report, row = judge_node(entry.node, entry.descriptor, target)
+    report, row = judge_node(entry.node, entry.descriptor, target, levels=levels)
     return _in_file(report, row, entry, target, keep)
 
 

@@ -67,13 +67,18 @@ def open_node_of(node: SplitNode | JoinNode, descriptor: object | None) -> OpenN
 
 
 def judge_node(
-    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target, *, advises: bool = True
+    node: SplitNode | JoinNode,
+    descriptor: OperatorDesc | None,
+    target: Target,
+    *,
+    advises: bool = True,
+    levels: bool = True,
 ) -> tuple[Report, NodeSummary]:
     """Returns the report on a node and the row of a table: ok if its framework allows it and it runs on the target,
     rewritten if need be.
 
     `descriptor` is the node's operator, None if it has none. `advises`: advice about a wrong graph is first tried on
-    the model.
+    the model. `levels`: the row gets the minimum level, for which other versions' graphs are judged.
     """
     operator = f"{node.op} {node.version}" if node.version else node.op
     row = NodeSummary(node.path, operator, node.data_type, node.whole_shape, node.axis, node.lengths, Use.NOT_ASKED)
@@ -92,8 +97,9 @@ def judge_node(
         report, row = _of_open_sizes(node, row, open_node.answer(target), target)
     else:
         report, row = _of_descriptor(node, row, descriptor, target)
-    level = None if open_node is None else open_node.lowest_level
-    row = row._replace(minimum_level=level if descriptor is None else minimum_feature_level(descriptor))
+    if levels:
+        level = None if open_node is None else open_node.lowest_level
+        row = row._replace(minimum_level=level if descriptor is None else minimum_feature_level(descriptor))
     if node.report.ok and node.in_session is not None:
         return _in_graph(report, row, node.in_session, target, advises=advises)
     return report, row
@@ -165,9 +171,18 @@ def _in_graph(
     found = graph_diagnostics(node.sessions, node.place, target, advises=advises)
     if row.minimum_level is not None:
         levels = (each for each in level_targets() if each.feature_level >= row.minimum_level)
-        graphs = ((each.feature_level, graph_diagnostics(node.sessions, node.place, each)) for each in levels)
-        row = row._replace(minimum_level=next((level for level, said in graphs if _correctness(said) == "right"), None))
+        right = (each.feature_level for each in levels if _is_right_at(node, each))
+        row = row._replace(minimum_level=next(right, None))
     return _with_faults(report, found), row._replace(graph=_correctness(found))
+
+
+def _is_right_at(node: InSession, level: Target) -> bool:
+    """True if a node's graphs are right at a feature level, as `graph_diagnostics` says."""
+    try:
+        session = node.sessions.of(level.graph_runtime or NEWEST, level.session_options)
+        return session.graph_correctness(node.place) == "right"
+    except InputError:
+        return False
 
 
 def column_in_graph(report: Report, use: Use, node: SplitNode | JoinNode, target: Target) -> tuple[Report, Use]:

@@ -34,3 +34,5 @@ class Question(NamedTuple):
     columns: tuple[Columns, ...] = ()
     builds: Mapping[Target, str] = {}
     """Maps each target to the name of the build that is asked."""
+    levels: bool = True
+    """Whether the minimum level of nodes is needed; it takes as long as another target."""

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -266,6 +266,10 @@ class CheckOptions(NamedTuple):
                 yield f"{by} it is not captured as one graph, as --require-capture demands: {why}"
 
 
+_WITH_LEVELS: Final = ("text", "html")
+"""The formats with a column for the minimum level."""
+
+
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
     given = given_for(names, given)
     keep = rule_filter(options.select, options.ignore)
@@ -276,6 +280,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
         name_fixes=options.format_ == "text",
         columns=options.columns(targets),
         builds=options.builds(targets),
+        levels=options.format_ in _WITH_LEVELS,
     )
     of_file = _configuration.questions(question)
     options.refuse_to_replace(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import Dim
@@ -13,6 +13,9 @@ from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import SessionAnswer
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
+
+if TYPE_CHECKING:
+    from dmlsplit.graphs.execution import Correctness
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,6 +55,10 @@ class Session(Protocol):
         faults at its path, and at the model's first one also those at nodes that are no Split or Concat. `place` is
         None for a model without a Split or Concat: the faults of all its graphs are returned. `advise` adds advice to
         each; None adds none."""
+
+    def graph_correctness(self, place: NodeKey) -> Correctness:
+        """Returns "wrong" if one of the faults that `graph_diagnostics` returns for `place` is an error, "unknown" if
+        one is that a graph is not known, else "right"."""
 
     @property
     def placement(self) -> SessionAnswer:

@@ -91,6 +91,11 @@ class GraphFinding:
         return self._rule.severity if self.said is None else self.said.severity
 
     @property
+    def is_unknown(self) -> bool:
+        """True if the finding is that the outcome is unknown."""
+        return (self._rule.id if self.said is None else self.said.rule) == _UNKNOWN
+
+    @property
     def _rule(self) -> GraphRule:
         return GRAPH_RULES[_UNKNOWN if self.fault is None else self.fault.rule]
 
@@ -357,9 +362,9 @@ def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | No
     return frozenset((each.rule, each.node) for each in judged(graph, traits_of(release)).found)
 
 
-def by_path(found: Sequence[GraphFinding]) -> Mapping[str, tuple[Diagnostic, ...]]:
-    """Maps the paths of nodes to the diagnostics reported at them, without duplicates."""
-    paths: dict[str, list[Diagnostic]] = {}
+def by_path(found: Sequence[GraphFinding]) -> Mapping[str, Sequence[GraphFinding]]:
+    """Maps the paths of nodes to the findings reported at them."""
+    paths: dict[str, list[GraphFinding]] = {}
     for finding in found:
-        paths.setdefault(finding.path, []).append(finding.diagnostic)
-    return {path: tuple(dict.fromkeys(diagnostics)) for path, diagnostics in paths.items()}
+        paths.setdefault(finding.path, []).append(finding)
+    return paths

@@ -229,7 +229,11 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
     answer = judged(graph, traits)
     if not answer.found or traits is None:
         return ()
-    known = {(fault.rule, fault.node) for fault in answer.found}
+    return graph.once(("hidden", traits), lambda: _hidden(graph, traits, answer.found))
+
+
+def _hidden(graph: FusedGraph, traits: GraphTraits, reported: Sequence[GraphFault]) -> tuple[GraphFault, ...]:
+    known = {(fault.rule, fault.node) for fault in reported}
     trials = [_arising(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
     common = [fault for fault in trials[0] if all(fault in other for other in trials[1:])]
     hidden = {(fault.rule, fault.node): fault for fault in reversed(common)}
@@ -237,7 +241,7 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
 
 
 def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
-    """Frees the compiled graphs, which are large, after the last question about a release with these traits."""
+    """Answers `compiles` while the compiled graphs, which are large, are at hand, and then frees them."""
     compiles(graph, traits)
     graph.forget_compiled()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import onnx
 
@@ -47,8 +47,12 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:  # these modules import this package
+    from dmlsplit.graphs.execution import Correctness
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.verdicts.model_placements import SessionAnswer
+
+
+T = TypeVar("T")
 
 
 class OnnxSessions:
@@ -239,25 +243,36 @@ class OnnxSession:
         """Returns the faults of the DirectML graphs that are reported at this Split or Concat; `advise` adds advice,
         and is called once for all faults. If several nodes have one path, the first gets them; the model's first Split
         or Concat also gets the faults of other nodes."""
-        if place is not None and place.number > 0:
-            return ()
-        by_path = self._by_path(advise)
-        own = () if place is None else by_path.get(place.path, ())
-        if place != next(iter(self._sessions.judged), None):
-            return own
-        known = {each.path for each in self._sessions.judged}
-        return (*own, *(each for path, found in by_path.items() if path not in known for each in found))
-
-    def _by_path(self, advise: Advise | None) -> Mapping[str, tuple[Diagnostic, ...]]:
         from dmlsplit.onnxruntime.findings import by_path
 
         def made() -> Mapping[str, tuple[Diagnostic, ...]]:
             found = self.findings()
             if advise is not None and any(each.fault is not None for each in found):
                 found = tuple(advise(found))
-            return by_path(found)
+            paths = by_path(found).items()
+            return {path: tuple(dict.fromkeys(each.diagnostic for each in at)) for path, at in paths}
 
-        return self._once(("diagnostics", advise is None), made)
+        return tuple(self._reported(place, self._once(("diagnostics", advise is None), made)))
+
+    def graph_correctness(self, place: NodeKey) -> Correctness:
+        """Returns the correctness of the graphs whose faults `graph_diagnostics` returns, without their sentences."""
+        from dmlsplit.onnxruntime.findings import by_path
+
+        paths = self._once("findings by path", lambda: by_path(self.findings(affected=False)))
+        found = list(self._reported(place, paths))
+        if any(each.severity is Severity.ERROR for each in found):
+            return "wrong"
+        return "unknown" if any(each.is_unknown for each in found) else "right"
+
+    def _reported(self, place: NodeKey | None, paths: Mapping[str, Sequence[T]]) -> Iterator[T]:
+        """Yields what is reported at a Split or Concat, of what is found at the paths of nodes."""
+        if place is not None and place.number > 0:
+            return
+        if place is not None:
+            yield from paths.get(place.path, ())
+        if place == next(iter(self._sessions.judged), None):
+            known = {each.path for each in self._sessions.judged}
+            yield from (each for path, found in paths.items() if path not in known for each in found)
 
     def findings(self, *, affected: bool = True) -> tuple[GraphFinding, ...]:
         """Returns the faults of the DirectML graphs of the model, each with its cure; `affected` as in
