@@ -194,11 +194,16 @@ static void judge(dms_judged *o)
 
 /* ---- The interface ---- */
 
-static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_verdict *verdict)
+static bool has_struct_size(const dmlsplit_verdict *verdict)
 {
     enum { FIRST = DMS_SIZE_UP_TO(dmlsplit_verdict, index) };  /* size in version 0.1.0, without padding */
+    return dms_is_struct_size(verdict->struct_size, FIRST);
+}
+
+static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_verdict *verdict)
+{
     dmlsplit_verdict found;
-    if (!dms_is_struct_size(verdict->struct_size, FIRST))
+    if (!has_struct_size(verdict))
         return DMLSPLIT_BAD_STRUCT_SIZE;
     o->by = dms_find_target(target_number);
     if (o->by == NULL)
@@ -232,7 +237,7 @@ dmlsplit_status dmlsplit_validate_join(const DML_JOIN_OPERATOR_DESC *desc, uint3
 size_t dmlsplit_verdict_path(const dmlsplit_verdict *verdict, char *buffer, size_t capacity)
 {
     dms_text text = dms_text_start(buffer, capacity);
-    if (verdict == NULL || verdict->rule == NULL)
+    if (verdict == NULL || !has_struct_size(verdict) || verdict->rule == NULL)
         return text.length;
     dms_text_add(&text, "%s", verdict->tensor);
     if (verdict->part != DMLSPLIT_WHOLE)

@@ -12,7 +12,8 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Position
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.operator_files import Entry, failed, read_operators
 from dmlsplit.rules import RULES
-from dmlsplit.system.errors import fault_of
+from dmlsplit.system.errors import GivenShapeError, InputError, fault_of
+from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:  # reading JSON needs no numpy
     from dmlsplit.descriptors.dims import Dim
@@ -50,7 +51,8 @@ class Given(NamedTuple):
     """What the caller knows about models: shapes of tensors, sizes of symbols, further folders for their files.
 
     `require_known_names`: every model must have every tensor and symbol. `free_dimensions` are ONNX Runtime's overrides
-    of symbols at session creation; shapes and dims then apply to the first Run.
+    of symbols at session creation; shapes and dims then apply to the first Run. `shapes_from` maps tensors in `shapes`
+    to the file that gives their shape, for errors; tensors that the caller named directly are not in it.
     """
 
     shapes: Mapping[str, Sequence[Dim]] = {}
@@ -58,6 +60,7 @@ class Given(NamedTuple):
     allow_paths: tuple[str, ...] = ()
     require_known_names: bool = True
     free_dimensions: Mapping[str, int] = {}
+    shapes_from: Mapping[str, str] = {}
 
 
 def given_for(files: Iterable[str], given: Given) -> Given:
@@ -101,14 +104,21 @@ def _read(file: str, given: Given) -> ModelNodes:
     suffix = os.path.splitext(file)[1].lower()
     more: Any = {"free_dimensions": given.free_dimensions} if given.free_dimensions else {}
     front_end = cast("FrontEnd", importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[suffix]}"))
-    return front_end.read_model(
-        file,
-        given.shapes,
-        given.dims,
-        allow_paths=given.allow_paths,
-        require_known_names=given.require_known_names,
-        **more,
-    )
+    try:
+        return front_end.read_model(
+            file,
+            given.shapes,
+            given.dims,
+            allow_paths=given.allow_paths,
+            require_known_names=given.require_known_names,
+            **more,
+        )
+    except GivenShapeError as error:
+        source = given.shapes_from.get(error.tensor)
+        if source is None:
+            raise
+        said = f"{error.message} (the shape is from {printable(source)})"
+        raise InputError(said, file=error.file, line=error.line, column=error.column) from None
 
 
 def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode, model: ModelNodes) -> Entry:

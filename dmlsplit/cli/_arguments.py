@@ -365,13 +365,15 @@ def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
     """Returns a function that takes a rule id and returns True if the rule is wanted: it is in `select`, or `select` is
     empty, and it is not in `ignore`. Both contain ids, including former ones, or scopes such as `tensor/`. Raises
     UsageError for an id or scope that does not exist."""
-    selected, ignored = _rule_ids(select, "--select"), _rule_ids(ignore, "--ignore")
+    selected, ignored = rule_ids(select, "--select"), rule_ids(ignore, "--ignore")
     if not (selected or ignored):
         return keep_all
     return ((selected or frozenset(RULES)) - ignored).__contains__
 
 
-def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
+def rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
+    """Returns the current ids of rules named by an id, current or former, or by a scope. Raises UsageError, which names
+    `option`, for one that does not exist."""
     ids: set[str] = set()
     for name in dict.fromkeys(names):
         found = [id for id in RULES if id.startswith(name)] if name.endswith("/") else []

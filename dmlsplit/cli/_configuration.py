@@ -13,7 +13,7 @@ from dmlsplit.checking import configuration
 from dmlsplit.checking.configuration import Configuration
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.checking.question import Question
-from dmlsplit.cli._arguments import TARGETS, rule_filter
+from dmlsplit.cli._arguments import TARGETS, rule_filter, rule_ids
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target
@@ -38,7 +38,7 @@ def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
     try:
         rule_filter(defaults.get("select", ()), defaults.get("ignore", ()))
         for rules in found.table.get("per-file-ignores", {}).values():
-            rule_filter((), rules)
+            rule_ids(rules, "per-file-ignores")
         for option in TARGETS:
             for name in defaults.get(option, ()):
                 find_target(**{option: name}, assume=defaults.get("assume", ()))
@@ -71,6 +71,7 @@ def questions(question: Question) -> Callable[[str], Question]:
             keep=keep,
             given=given._replace(
                 shapes={**shapes, **given.shapes},
+                shapes_from=dict.fromkeys(shapes.keys() - given.shapes.keys(), found.path),
                 dims={**dims, **given.dims},
                 free_dimensions={**free, **given.free_dimensions},
                 require_known_names=False,

@@ -98,11 +98,11 @@ class AllowedFolders:
     def _resolved(self, path: str, shown: str) -> str:
         try:
             resolved = os.path.realpath(path)
-            nameless = os.path.islink(resolved)  # a loop of links
+            loops = os.path.islink(resolved)
         except (ValueError, OSError):  # a NUL, a lone surrogate
-            nameless = True
-        if nameless:
-            raise InputError(f"'{printable(shown)}' is not a file name")
+            raise InputError(f"'{printable(shown)}' is not a file name") from None
+        if loops:
+            raise InputError(f"'{printable(shown)}' leads to itself by symbolic links")
         if not any(_contains(root, resolved) for root in self._roots):
             raise InputError(f"'{printable(shown)}' is outside the model's folder; --allow-path DIR allows another one")
         return resolved

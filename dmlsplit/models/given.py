@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import onnx
@@ -15,11 +15,13 @@ from dmlsplit.formats.nodes import listed
 from dmlsplit.formats.onnx.protobuf import all_graphs, computed, text, values_of
 from dmlsplit.formats.onnx.tensors import type_of
 from dmlsplit.models.folding import Constant
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import GivenShapeError, InputError
 from dmlsplit.system.printable import printable
 
 Shapes: TypeAlias = Mapping[str, Sequence[Dim]]
 Dims: TypeAlias = Mapping[str, int]
+_MOST_SHOWN: Final = 200
+"""Characters of a given shape in an error: it may have any rank."""
 
 
 def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
@@ -82,9 +84,10 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
     kind, shape = type_of(value.type)
     what = f"shape of '{printable(value.name)}'"
     if value.type.WhichOneof("value") not in (None, "tensor_type"):
-        raise InputError(f"{what}: it is not a tensor, but {kind}")
+        raise GivenShapeError(f"{what}: it is not a tensor, but {kind}", tensor=value.name)
     if shape is not None and len(shape) != len(given):
-        raise InputError(f"{what}: {shape_text(given)} is given, but the model has {shape_text(shape)}")
+        said = f"{printable(shape_text(given), _MOST_SHOWN)} is given"
+        raise GivenShapeError(f"{what}: {said}, but the model has {shape_text(shape)}", tensor=value.name)
     merged: list[Dim] = []
     for i, (new, old) in enumerate(zip(given, shape or (None,) * len(given), strict=True)):
         if new is None or isinstance(new, str):
@@ -93,9 +96,10 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
         size = given_size(new, f"{what}, dimension {i}")
         bound = sizes.setdefault(old, size) if isinstance(old, str) else size if old is None else old
         if bound != size:
-            raise InputError(
+            raise GivenShapeError(
                 f"{what}: dimension {i} is {size}, but the model has {shape_text([old])[1:-1]}"
-                f"{f' = {bound}' if old != bound else ''}"
+                f"{f' = {bound}' if old != bound else ''}",
+                tensor=value.name,
             )
         merged.append(size)
     value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, tuple(merged)))

@@ -42,6 +42,27 @@ class InputError(DmlSplitError, ValueError):
         return InputError(self.message, file=file, line=self.line, column=self.column)
 
 
+class GivenShapeError(InputError):
+    """A shape that the caller gives for the tensor named `tensor`, and that contradicts the model."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        tensor: str = "",
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(message, file=file, line=line, column=column)
+        self.tensor = tensor
+
+    def in_file(self, file: str) -> InputError:
+        if self.file is not None:
+            return self
+        return GivenShapeError(self.message, tensor=self.tensor, file=file, line=self.line, column=self.column)
+
+
 class NotLoadedError(InputError):
     """A model that no version of ONNX Runtime loads; `node` is the path of the node at fault, "" if it is not known."""
 

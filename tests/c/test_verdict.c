@@ -52,6 +52,10 @@ static void verdicts(void)
     CHECK(!v.ok && v.hresult == 0x80070057u && strcmp(v.rule, "tensor/total-size-too-small") == 0 && v.part == 1);
     CHECK_EQUAL(dmlsplit_verdict_path(&v, path, sizeof path), strlen("OutputTensors[1].TotalTensorSizeInBytes"));
     CHECK(strcmp(path, "OutputTensors[1].TotalTensorSizeInBytes") == 0);
+    v.struct_size = sizeof v.struct_size;       /* the other members may not be there */
+    CHECK_EQUAL(dmlsplit_verdict_path(&v, path, sizeof path), 0);
+    CHECK_EQUAL(path[0], 0);
+    v.struct_size = sizeof v;
     b.TotalTensorSizeInBytes = 32;
     split.Axis = 4;
     CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);

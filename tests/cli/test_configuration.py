@@ -117,13 +117,40 @@ def test_shapes_of_models(cli, tmp_path):
     assert shapes("[shapes]\nx = [1, 4]", "--shape", "x:1,6") == [False, True]
 
 
+@pytest.mark.parametrize("suffix", ["onnx", "xml"])
+def test_a_shape_that_contradicts_the_model_names_the_file_that_gives_it(cli, tmp_path, suffix):
+    path = tmp_path / f"m.{suffix}"
+    if suffix == "onnx":
+        pytest.importorskip("onnx")
+        from tests.models import model, node, value
+
+        cut = node("Split", ["data"], ["a", "b"], name="cut", axis=1)
+        made = model([cut], [value("data", [6, "c"])], ["a", "b"], opset=11)
+        path.write_bytes(made.SerializeToString())
+    else:
+        pytest.importorskip("defusedxml")
+        from tests.formats.hostile_ir import XML, write
+
+        write(tmp_path, XML)
+    for shape in ([1, 2, 3], [7, 4], [1] * 3000):
+        (tmp_path / "dmlsplit.toml").write_text(f"shapes = {{data = {shape}}}")
+        result = cli("check", path.name)
+        assert result.status == 2
+        assert result.err.startswith(f"dmlsplit: {path.name}:")
+        assert str(tmp_path / "dmlsplit.toml") in result.err
+        assert result.err.count("\n") == 1
+        assert len(result.err) < 600
+        given = "data:" + ",".join(map(str, shape))
+        assert "dmlsplit.toml" not in cli("check", path.name, "--shape", given).err
+
+
 WRONG = {
     "feature-level = 3": "feature-level is 3; a text is expected",
     'featurelevel = "3_0"': "featurelevel is not a setting; did you mean feature-level?",
     'feature-level = "99"': "99",
     'ignore = "tensor/"': "ignore is 'tensor/'; a list of texts is expected",
     'ignore = ["tensor/sizes"]': "there is no rule 'tensor/sizes'",
-    '[per-file-ignores]\n"a" = ["none"]': "there is no rule 'none'",
+    '[per-file-ignores]\n"a" = ["none"]': "per-file-ignores: there is no rule 'none'",
     "[dims]\nn = -1": "dims is {'n': -1}; a table of sizes",
     "[dims]\nn = true": "a table of sizes",
     '[shapes]\nx = "1,2"': "a table of shapes",

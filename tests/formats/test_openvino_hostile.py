@@ -107,6 +107,14 @@ def test_utf16_is_read(tmp_path):
     assert len(openvino.read(write(tmp_path, text.encode("utf-16")))) == 1
 
 
+@pytest.mark.parametrize("type", ["undefined", "dynamic", ""])
+def test_elements_that_are_not_read_are_called_as_the_file_calls_them(type, tmp_path):
+    text = XML.replace(b'element_type="i64" shape="2"', f'element_type="{type}" shape="2"'.encode())
+    (node,) = splits(openvino.read_model(write(tmp_path, text)))
+    (said,) = [each.message for each in node.report.diagnostics if each.rule == "openvino/lengths-unknown"]
+    assert f"elements of '{type}'" in said
+
+
 def test_weights(tmp_path):
     refused(write(tmp_path, XML, None), r"layer 1 'axis' \(Const\): its data is in 'm.bin': No such file")
     refused(write(tmp_path, XML, BIN[:-1]), "bytes 8 to 24 of 'm.bin', which has 23")
@@ -128,7 +136,7 @@ def test_weights_outside_of_the_folder(tmp_path):
     assert len(openvino.read(path, allow_paths=[other])) == 1
     (folder / "m.bin").unlink()
     (folder / "m.bin").symlink_to(folder / "m.bin")
-    refused(path, "m.bin")
+    refused(path, "'m.bin' leads to itself by symbolic links")
 
 
 def test_weights_are_not_looked_for_in_the_current_folder(tmp_path, monkeypatch):

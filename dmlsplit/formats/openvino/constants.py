@@ -78,7 +78,8 @@ class Weights:
         offset, size = layer.integer("offset"), layer.integer("size")
         dtype = _DTYPES.get(type or "")
         if type is None or dtype is None:
-            return Value(type, shape, None, f"{layer} has elements of {type}, which are not read")
+            named = f"'{printable(layer.data['element_type'], 60)}'" if type is None else type
+            return Value(type, shape, None, f"{layer} has elements of {named}, which are not read")
         bits = 4 if type in ("i4", "u4") else np.dtype(dtype).itemsize * 8
         if size != (count * bits + 7) // 8:
             message = f"size is {size}, {count} elements of {type} need {(count * bits + 7) // 8} bytes"

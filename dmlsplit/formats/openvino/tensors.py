@@ -16,7 +16,7 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.nodes import listed
 from dmlsplit.formats.openvino.graph import MAX_RANK, Graph, Layer, Port, PortId, read_shape
 from dmlsplit.formats.openvino.types import type_name
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import GivenShapeError, InputError
 from dmlsplit.system.printable import printable
 
 MAX_NAMES: Final = Limit.IR_NAMES.most
@@ -93,7 +93,9 @@ class GivenShapes:
                 self._used.add(name)
                 if not compatible(shape, self._shapes[name]):
                     given = shape_text(self._shapes[name])
-                    raise output.layer.error(f"the given shape is {given}, but the model has {shape_text(shape)}")
+                    said = f"the given shape is {given}, but the model has {shape_text(shape)}"
+                    fault = output.layer.error(said)
+                    raise GivenShapeError(fault.message, tensor=name, line=fault.line, column=fault.column)
                 shape = merged(shape, self._shapes[name])
         return shape
 
@@ -138,5 +140,6 @@ def _given_shape(name: str, shape: Iterable[object]) -> Shape:
     what = f"shape of '{printable(name)}'"
     dims = [None if size is None else given_size(size, what) for size in shape]
     if len(dims) > MAX_RANK:
-        raise InputError(f"{what}: there are {len(dims)} dimensions; the limit is {MAX_RANK}")
+        said = f"{what}: there are {len(dims)} dimensions; the limit is {MAX_RANK}"
+        raise GivenShapeError(said, tensor=name)
     return tuple(dims)
