@@ -13,7 +13,7 @@ import click
 from dmlsplit.checking.files import judge_files
 from dmlsplit.checking.front_ends import Given, given_for
 from dmlsplit.checking.question import FAILING, Question
-from dmlsplit.checking.results import NotRead, Result, Verdict
+from dmlsplit.checking.results import Note, NotRead, Result, Verdict
 from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (
     Integer,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dmlsplit.checking.columns import Columns
+    from dmlsplit.checking.requirements import Requirements
     from dmlsplit.report.baseline import Baseline
 
 
@@ -217,10 +218,15 @@ class CheckOptions(NamedTuple):
                 raise
             raise click.UsageError(str(error)) from None
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if no text goes to standard output."""
+        return self.format_ != "text" or self.out is not None
+
     def console(self) -> Console | None:
         """Returns the terminal on which the report is shown; None if the report is not text or does not go to a
         terminal."""
-        if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
+        if self.is_elsewhere or not _streams.person_reads(sys.stdout):
             return None
         from dmlsplit.report import terminal
 
@@ -230,7 +236,7 @@ class CheckOptions(NamedTuple):
         """Writes the report about the results to the console or, if that is None, to the output in the chosen
         format."""
         runtimes = tuple([target for target in targets if target.runtime is not None])
-        shown = Shown(self.verbose, self.only_problems, runtimes)
+        shown = Shown(self.verbose, self.only_problems, runtimes, self.fail_on)
         if console is not None:
             from dmlsplit.report import terminal
 
@@ -243,27 +249,20 @@ class CheckOptions(NamedTuple):
                 refuse_input(self.write_baseline)  # before the report gets its name
 
     def status(self, tally: Tally) -> int:
-        """Returns the exit status: 2 for an unreadable file, else 0 if a baseline is written, else 1 for errors, missed
-        requirements and what --fail-on names, else 0."""
+        """Returns the exit status: 2 for an unreadable file, else 0 if a baseline is written, else 1 for errors, of
+        which a missed requirement is one, and what --fail-on names, else 0."""
         if tally.verdicts[Verdict.NOT_READ]:
             return 2
         if self.write_baseline is not None:
             return 0
-        missed = sum(1 for _ in self.missed(tally))
         counts = {"error": 0, "warning": tally.severities[Severity.WARNING], "unknown": tally.unknown}
-        return int(tally.severities[Severity.ERROR] + missed + sum(counts[what] for what in self.fail_on) > 0)
+        return int(tally.severities[Severity.ERROR] + sum(counts[what] for what in self.fail_on) > 0)
 
-    def missed(self, tally: Tally) -> Iterator[str]:
-        """Yields one line for each requirement (--require-dml, --require-capture) that a model does not meet in a
-        version of ONNX Runtime."""
-        for file, found in tally.placements:
-            by = f"{text.place(file, None)}: with {found.runtime.judged_by}"
-            if self.require_dml is not None and found.on_dml < self.require_dml:
-                yield f"{by} {found.on_dml:.3f} of the nodes are on DirectML, but --require-dml is {self.require_dml:g}"
-            if self.require_capture and (found.created is False or not found.capture):
-                unknown = "its session fails" if found.created is False else "whether it is captured is not known"
-                why = found.capture_prevented_by or unknown
-                yield f"{by} it is not captured as one graph, as --require-capture demands: {why}"
+    def requirements(self) -> Requirements:
+        """Returns what --require-dml, --require-capture and --fail-on unknown demand of models."""
+        from dmlsplit.checking.requirements import Requirements
+
+        return Requirements(self.require_dml, self.require_capture, "unknown" in self.fail_on)
 
 
 _WITH_LEVELS: Final = ("text", "html")
@@ -295,13 +294,21 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
             results = found.watch(results)
         if known is not None:
             results = known.without_known(results)
+        results = _repeated(options.requirements().watch(results), repeat=options.is_elsewhere)
         options.show(tally.watch(results), targets, console)
     if found is not None:
         with _streams.output(options.write_baseline) as write:
             write(found.document())
-    for missed in options.missed(tally):
-        _streams.complain(missed)
     return options.status(tally)
+
+
+def _repeated(results: Iterable[Result], *, repeat: bool) -> Iterator[Result]:
+    """Yields the results unchanged; `repeat`: missed requirements are also printed on standard error."""
+    for result in results:
+        if repeat and isinstance(result, Note):
+            for missed in (each for each in result.report.diagnostics if each.rule.startswith("require/")):
+                _streams.complain(f"{text.place(result.report.file, None)}: {missed.message}")
+        yield result
 
 
 def _executor(jobs: int) -> AbstractContextManager[Executor | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 from xml.sax.saxutils import quoteattr
 
@@ -32,10 +32,10 @@ class Case(NamedTuple):
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """Yields the pieces of a JUnit XML document with one suite and a case for each answer: a failure for errors, an
-    error for unreadable input, skipped if nothing is judged or known."""
+    """Yields the pieces of a JUnit XML document with one suite and a case for each answer: a failure for errors and for
+    what else makes the check fail, an error for unreadable input, skipped if nothing is judged or known."""
     shown_at_all = (result for result in results if not isinstance(result, Note) or result.report.diagnostics)
-    return suite("dmlsplit", map(_case, shown_at_all))
+    return suite("dmlsplit", (_case(result, shown.fail_on) for result in shown_at_all))
 
 
 def suite(name: str, cases: Iterable[Case]) -> Iterator[str]:
@@ -52,27 +52,40 @@ def suite(name: str, cases: Iterable[Case]) -> Iterator[str]:
     yield "</testsuite>\n</testsuites>\n"
 
 
-def _case(result: Result) -> Case:
+def _case(result: Result, fail_on: Sequence[str]) -> Case:
     report = result.report
     verdict = Verdict.OK if isinstance(result, Note) else result.verdict
-    known = [report.file or "", "" if isinstance(result, Note) else result.name or report.operator or ""]
+    known = [report.file or "", _subject(result)]
     index = f"[{report.index}]" if report.index >= 0 else ""
     name = " ".join(part for part in (*map(printable, known), report.judged_by, index) if part)
     lines = text.lines(result)
     element = inside = ""
-    if verdict in (Verdict.NOT_JUDGED, Verdict.UNKNOWN):
+    failing = [d for d in report.diagnostics if d.severity is Severity.ERROR or str(d.severity) in fail_on]
+    failed = bool(failing) or (verdict is Verdict.UNKNOWN and "unknown" in fail_on)
+    if verdict in (Verdict.NOT_JUDGED, Verdict.UNKNOWN) and not failed:
         element = "skipped"
         inside = f"<skipped message={quoted(lines[0])}/>"
         if verdict is Verdict.UNKNOWN and len(lines) > 1:
             inside += f"<system-out>{_text(lines[1:])}</system-out>"
-    elif report.errors or verdict is Verdict.NOT_READ:
+    elif failed or verdict is Verdict.NOT_READ:
         element = "error" if verdict is Verdict.NOT_READ else "failure"
-        first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
-        said = f" type={quoted(first.rule)} message={quoted(first.message)}" if first is not None else ""
+        first = min(failing, key=lambda d: d.severity is not Severity.ERROR, default=None)
+        said = f" message={quoted(lines[0])}"
+        if first is not None:
+            said = f" type={quoted(first.rule)} message={quoted(first.message)}"
         inside = f"<{element}{said}>{_text(lines)}</{element}>"
     elif report.diagnostics:
         inside = f"<system-out>{_text(lines)}</system-out>"
     return Case(name, report.file or "dmlsplit", element, inside)
+
+
+def _subject(result: Result) -> str:
+    """Returns the name or type of an operator; "requirements" for the missed requirements of a model, "" for other
+    notes on a file."""
+    if not isinstance(result, Note):
+        return result.name or result.report.operator or ""
+    is_required = any(each.rule.startswith("require/") for each in result.report.diagnostics)
+    return "requirements" if is_required else ""
 
 
 def quoted(value: str) -> str:

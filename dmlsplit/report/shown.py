@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
 class Shown(NamedTuple):
     """`verbose`: shows each note and warning separately. `only_problems`: omits accepted operators. `runtimes`: the
-    versions of ONNX Runtime for which a page has columns."""
+    versions of ONNX Runtime for which a page has columns. `fail_on`: what makes the check fail besides errors:
+    "warning", "unknown"."""
 
     verbose: bool = False
     only_problems: bool = False
     runtimes: tuple[Target, ...] = ()
+    fail_on: tuple[str, ...] = ()
 
 
 AS_USUAL: Final = Shown()

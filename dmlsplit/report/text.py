@@ -20,7 +20,7 @@ from dmlsplit.report.table import Table
 from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
-    from dmlsplit.verdicts.model_placements import GraphOutcome, Provider, SessionAnswer
+    from dmlsplit.verdicts.model_placements import GraphOutcome, Provider
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -134,8 +134,6 @@ class Tally:
         ONNX Runtime is asked: True for sessions that may be created, False for those that fail."""
         self.graphs: Counter[GraphOutcome] = Counter()
         """The number of fused graphs of the models by outcome, if one version of ONNX Runtime is asked."""
-        self.placements: list[tuple[str | None, SessionAnswer]] = []
-        """What each model becomes, with its file."""
         self._oks: list[bool] = []
         self._said: set[Diagnostic] = set()
 
@@ -154,13 +152,8 @@ class Tally:
         found = [each for each in note.report.diagnostics if each.rule != "input/no-split"]
         self.severities.update([each.severity for each in found])
         self.unknown += any(each.rule == "graph/unknown" for each in found)
-        self.placements += [(note.report.file, each) for each in note.placements]
-        if not note.placements:
-            return
-        from dmlsplit.verdicts.model_placements import Provider
-
         for each in note.placements:
-            self.unknown += each.created is None or each.counts[Provider.UNKNOWN] > 0
+            self.unknown += bool(each.unknown)
         if len(note.placements) == 1:
             self.nodes[note.placements[0].created is not False].update(note.placements[0].counts)
             self.graphs.update(note.placements[0].outcomes)

@@ -3,8 +3,9 @@
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, operator/ (of any other operator), legalize/
 (reported by rewriting), onnx/ and openvino/ (the frameworks' own rules for their Splits and Concats), node/ (reported
 by the front ends of models), onnxruntime/ and model/ (reported about a node, and about a whole model, if the target is
-a version of ONNX Runtime), placement/ (why a node is not on DirectML), graph/, and the emulated device's, binding/ and
-device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
+a version of ONNX Runtime), placement/ (why a node is not on DirectML), require/ (what a project demands of a whole
+model), graph/, and the emulated device's, binding/ and device/. Ids are never reused; a renamed rule's old id stays in
+REDIRECTS.
 
 Every rule that is a name in one of its scope's modules is in the registry; rules run in the order of their definitions.
 The modules of a scope are imported when the first of its rules is looked up.
@@ -92,6 +93,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "onnxruntime": ("onnxruntime",),
     "model": ("whole_model",),
     "placement": ("placement",),
+    "require": ("requirements",),
     "graph": ("graph",),
     "binding": ("binding",),
     "device": ("device",),

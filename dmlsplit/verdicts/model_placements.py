@@ -162,6 +162,15 @@ class SessionAnswer:
         return Counter(each.outcome for each in self.graphs if every or each.outcome is GraphOutcome.REFUSED)
 
     @property
+    def unknown(self) -> str:
+        """What is not known of the session, as text; "" if it is known whether it is created, and where each node
+        runs."""
+        if self.created is None:
+            return "whether its session is created is not known"
+        count = self.counts[Provider.UNKNOWN]
+        return f"where {count} of its nodes run{'s' * (count == 1)} is not known" if count else ""
+
+    @property
     def on_dml(self) -> float:
         """The share, 0 to 1, of the running nodes that are certainly on DirectML: 0 if no session is created, 1 if no
         node runs."""

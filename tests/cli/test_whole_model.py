@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -158,7 +160,7 @@ def test_nothing_comes_of_the_graphs_of_a_session_that_fails(cli, model):
     assert "fused graph" not in out
     assert "graph capture" not in out
     found = cli("check", file, *NEW, "--select", "placement/", "--require-capture")
-    assert (found.status, found.err.endswith("demands: its session fails\n")) == (1, True)
+    assert (found.status, "demands: its session fails\n" in found.out) == (1, True)
     halves = "(float[1,4,4,8] x) => (float[1,2,4,8] a) { v = Tanh(x) p, q = Split<axis=1>(v) a = Sigmoid(p) }"
     out = cli("check", model(halves, 13), *NEW).out
     assert "  1 fused graph of 3 nodes, refused\n" in out
@@ -194,7 +196,8 @@ def test_without_a_runtime_nothing_is_said_of_the_model(cli, model):
 def test_what_is_required(cli, model, body, opset, options, status):
     found = cli("check", model(body, opset), *NEW, *options)
     assert found.status == status
-    assert bool(found.err) is bool(status)
+    assert bool(re.search(r"error\[require/", found.out)) is bool(status)
+    assert not found.err
 
 
 def test_unknown_counts(cli, tmp_path):
@@ -342,3 +345,65 @@ def test_an_error_beside_the_operators_is_a_report(model, tmp_path):
     first, split = check_files([tmp_path / file], onnxruntime="1.24.4")
     assert (first.ok, first.operator, [each.rule for each in first.errors]) == (False, None, ["model/rank"])
     assert split.operator == "Split"
+
+
+GATES = (*NEW, "--onnxruntime", "1.23.2", "--require-dml", "0.9", "--require-capture", "--fail-on", "unknown")
+MISSED = ["require/dml", "require/capture"]
+UNKNOWN = "(float[2,2] x) => (float[2,2] y) { y = com.microsoft.GemmFastGelu(x, x) }"
+
+
+@pytest.fixture
+def gated(cli, model, tmp_path):
+    """Runs the check of a model with an island, and of one with an operator that is not known, in a format."""
+    made = models.text(UNKNOWN, domains=["com.microsoft"])
+    (tmp_path / "u.onnx").write_bytes(made.SerializeToString())
+
+    def run(format_):
+        found = cli("check", model(ISLAND, 22), "u.onnx", *GATES, "--format", format_)
+        assert found.status == 1
+        return found.out
+
+    return run
+
+
+def test_json_has_missed_requirements(gated):
+    found = [each for each in json.loads(gated("json")) if not each["ok"]]
+    assert [(each["file"], each["judged_by"].split()[1]) for each in found] == [
+        (file, version) for file in ("m.onnx", "u.onnx") for version in ("1.24.4", "1.23.2")
+    ]
+    rules = [[each["rule"] for each in answer["diagnostics"]] for answer in found]
+    assert rules == [MISSED, MISSED, [*MISSED, "require/known"], [*MISSED, "require/known"]]
+
+
+def test_junit_has_missed_requirements(gated):
+    (suite,) = ElementTree.fromstring(gated("junit"))
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert (suite.get("failures"), len(set(failed))) == ("4", 4)
+    assert {case.find("failure").get("type") for case in suite if case.get("name") in failed} == {"require/dml"}
+
+
+def test_annotations_have_missed_requirements(gated):
+    titles = re.findall(r"::error file=(.).onnx,title=([^:]*)::", gated("github"))
+    assert titles == [("m", rule) for rule in MISSED * 2] + [("u", rule) for rule in [*MISSED, "require/known"] * 2]
+
+
+def test_sarif_and_the_page_have_missed_requirements(gated):
+    (run,) = json.loads(gated("sarif"))["runs"]
+    errors = [each["ruleId"] for each in run["results"] if each["level"] == "error"]
+    assert errors == MISSED * 2 + [*MISSED, "require/known"] * 2
+    pytest.importorskip("jinja2")
+    assert gated("html").count("error[require/dml]") == 4
+
+
+def test_what_fails_the_check_fails_its_case(cli, model, tmp_path):
+    """A warning about a model, and an operator that is not known."""
+    out = cli("check", model(ISLAND, 22), *NEW, "--fail-on", "warning", "--format", "junit").out
+    assert ElementTree.fromstring(out)[0].get("failures") == "1"
+    made = models.text(
+        "(float[4,2] x) => (float[2,2] a, float[2,2] b) { y = com.microsoft.GemmFastGelu(x, x) a, b = Split(y) }",
+        domains=["com.microsoft"],
+    )
+    (tmp_path / "u.onnx").write_bytes(made.SerializeToString())
+    for more, counts in (((), ("0", "1")), (("--fail-on", "unknown"), ("2", "0"))):
+        (suite,) = ElementTree.fromstring(cli("check", "u.onnx", *NEW, "--format", "junit", *more).out)
+        assert (suite.get("failures"), suite.get("skipped")) == counts

@@ -63,7 +63,7 @@ class Builder:
         """Adds the lines of a note to its file."""
         notes = self._file(note.report.file).notes
         notes += ["".join(text for text, _ in parts) for parts in placement.lines(note.placements)]
-        if note.placements:
+        if note.placements or note.report.errors:
             self.page.severities.update(d.severity for d in note.report.diagnostics)
             notes += [plain(diagnostic_parts(d, None)) for d in note.report.diagnostics]
         else:
