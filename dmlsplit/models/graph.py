@@ -202,6 +202,8 @@ class Graph:
         """The names with known elements: initializers and folded tensors."""
         self.folded: set[int] = set()
         """The indices of the nodes that constants replaced, and of the nodes before them that are then unused."""
+        self._folded: dict[str, Node] = {}
+        """Maps the names that folded nodes computed to these nodes."""
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
         self.unresolved: dict[Node, str] = {}
@@ -348,15 +350,18 @@ class Graph:
 
     def kept(self, node: Node) -> Node:
         """Returns the node that replaces `node` in the graph: `node` itself if it is in the graph, else the node that
-        now computes what its readers read; `node` if there is no such node."""
+        now computes what its readers read, or computed it before it was folded; `node` if there is no such node."""
         if node in self._nodes:
             return node
-        found = (self.values[self.source(value.name)].producer for value in node.outputs if value.name)
+        read = [self.source(value.name) for value in node.outputs if value.name]
+        found = (self.values[name].producer or self._folded.get(name) for name in read)
         return next((other for other in found if other is not None), node)
 
     def fold(self, node: Node) -> None:
         """Removes a node; its outputs are constants afterwards."""
-        self.constants.update(value.name for value in node.outputs if value.name)
+        names = [value.name for value in node.outputs if value.name]
+        self.constants.update(names)
+        self._folded |= dict.fromkeys(names, node)
         self.folded.add(node.index)
         self.remove(node)
 
@@ -428,6 +433,7 @@ class Graph:
         cut(self._nodes)
         self._order = None
         self._nodes.clear()
+        self._folded.clear()
         self.values.clear()
 
     def renumber(self, node: Node) -> None:

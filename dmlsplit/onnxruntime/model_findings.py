@@ -18,7 +18,7 @@ from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import Failed, SessionAnswer, Why
+from dmlsplit.verdicts.model_placements import Failed, Provider, SessionAnswer, Why
 
 _OPERATORS_SHOWN = 4
 
@@ -141,11 +141,12 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     if not graph.fuses or not graph.has_open:
         return None
     alone = [
-        graph.path(node.index)
+        path
         for node in graph.order
         if (cell := graph.cell(node.index)) is not None
         and is_fused(cell)
-        and node.index not in graph.preferring_cpu
+        and (found := placed.nodes.get(path := graph.path(node.index))) is not None
+        and (found.provider, found.graph) == (Provider.DML, None)
         and any(graph.is_open(value.name) for value in (*node.inputs, *node.outputs) if value.name)
     ]
     fused = sum(node.graph is not None for node in placed.nodes.values())

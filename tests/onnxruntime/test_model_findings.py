@@ -210,3 +210,15 @@ def test_open_sizes_name_the_symbols_of_the_inputs(size):
     """Converters from TensorFlow name open sizes as onnx's inference does."""
     (found,) = findings(f"(float[{size},4] x) => (float[?,?] y) {{ a = Relu(x) y = Sigmoid(a) }}", 17)
     assert (found.rule, f"--free-dimension {size}=NUMBER" in found.message) == ("model/open-sizes", True)
+
+
+def test_nodes_in_a_fused_graph_are_not_counted_among_those_of_open_sizes():
+    # the Mul reads a result of the tensor with open sizes, and all its own sizes are known
+    text = """(float[N,4] x, float[4] z) => (float[N,4] y, float[4] v) {
+        a = Relu(x) b = Exp(a) c = Abs(b) y = Neg(c) m = ReduceMax<keepdims=0>(x) w = Mul(z, m) v = Neg(w)
+    }"""
+    session = sessions_of(text, 17).of(find_runtime("1.24.4"), SessionOptions())
+    (found,) = (each for each in session.placement.diagnostics if each.rule == "model/open-sizes")
+    alone = [node for node in session.placement.nodes.values() if node.provider == "DML" and node.graph is None]
+    assert {each for each, node in session.placement.nodes.items() if node.graph is not None} == {"w", "v"}
+    assert found.actual == len(alone) == 5

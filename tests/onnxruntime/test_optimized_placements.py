@@ -495,3 +495,16 @@ def test_a_fused_product_by_a_matrix_of_a_dequantization(body, opset, created, v
     """Observed with 1.20.1, 1.22.0, 1.24.4 and 1.30.0."""
     found = placed(f"(float[2,4] x, uint8[2,4] w) => (float[4,4] y) {PAIRED} {{ {body} }}", version, opset)
     assert found.created is created
+
+
+@pytest.mark.parametrize("version", ["1.20.1", "1.24.4"])
+def test_a_concat_whose_equal_is_folded_is_folded(version):
+    made = models.text(
+        """(float[8] x, float[8] z) => (float[?,?] y, float[?,?] w) <int64[1] k = {2}, int64[1] n = {4}> {
+            a = Identity(k) b = Identity(k) c = Concat<axis=0>(a, n) d = Concat<axis=0>(b, n)
+            y = Reshape(x, c) w = Reshape(z, d)
+        }"""
+    )
+    session = OnnxSessions(made, lambda *_: None).of(find_runtime(version), SessionOptions())
+    assert {node.path: node.answer.outcome for node in session.nodes} == {"c": "CPU", "d": "CPU"}
+    assert where(session.placement)["c"] == where(session.placement)["d"] == "folded"
