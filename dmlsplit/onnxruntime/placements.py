@@ -26,7 +26,15 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGE
 from dmlsplit.onnxruntime.placing import cell_after, is_created
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import numbered, printable
-from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
+from dmlsplit.verdicts.model_placements import (
+    Failed,
+    FusedSize,
+    GraphOutcome,
+    NodePlacement,
+    Provider,
+    SessionAnswer,
+    Why,
+)
 
 _OLDEST_OPSET: Final = 7
 
@@ -77,12 +85,17 @@ def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:
     """Maps the indices of nodes to the number of their fused graph, and appends the fused graphs' sizes and outcomes to
     `sizes`."""
     found: dict[int, int] = {}
-    for part in session_graphs(graph).parts:
+    graphs = session_graphs(graph)
+    unwritten = {path for _, path, _ in graphs.unwritten}
+    for part in graphs.parts:
         if part.complete:
             found |= dict.fromkeys(part.members, len(sizes))
         count = len(part.paths)
         most = count if part.complete else None if part.most >= 1 << 32 else part.most
-        sizes.append(FusedSize(count, most, *outcome_of(part, graph.runtime)))
+        outcome, undecided = outcome_of(part, graph.runtime)
+        if outcome is GraphOutcome.RIGHT and unwritten and not unwritten.isdisjoint(map(graph.path, part.members)):
+            outcome = GraphOutcome.WRONG
+        sizes.append(FusedSize(count, most, outcome, undecided))
     return found
 
 

@@ -540,3 +540,8 @@ def test_the_axis_of_a_slice_of_a_scalar():
     made = "s = Identity(k) e = Identity(o) x = Relu(w) y = Slice(x, s, e) z = Relu(y)"
     found = placed(f"(float w) => (float z) <int64[1] k = {{0}}, int64[1] o = {{1}}, float y> {{ {made} }}")
     assert found.nodes["y"].provider is Provider.DML
+
+
+def test_a_graph_that_leaves_an_output_of_the_model_unwritten_is_wrong():
+    found = placed("(float[2,3] x, float[2,3] z) => (float[2,3] h, float[2,3] y) { h = Add(x, z) y = Relu(h) }")
+    assert [graph.outcome for graph in found.graphs] == ["wrong"]
