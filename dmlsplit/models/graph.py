@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import onnx
 
@@ -54,6 +54,9 @@ class Value:
     """True if a node of the model's graph computes it, even one that has been removed."""
     is_captured: bool = False
     """True if, in the file, a graph in a node reads it."""
+    called: str = ""
+    """For a tensor that a move of Transposes inserts: the name that ONNX Runtime gives it, by which outputs are
+    sorted."""
     has_spare: bool = False
     """True if it is computed once for each reader, and a copy that a Shape has read is left without a reader."""
 
@@ -144,6 +147,20 @@ class Node:
         return reader if reader.inputs.count(value) == 1 else None
 
 
+class Arranged(NamedTuple):
+    """The dimensions of a tensor as those of another one: dimension i is dimension `axes[i]` of the tensor `name`, a
+    new one of size 1 for None."""
+
+    name: str
+    axes: Sequence[int | None]
+
+    def of(self, shape: Shape | None) -> Shape | None:
+        """Returns the sizes that follow from those of the other tensor; None if they do not."""
+        if shape is None or len(shape) <= max((i for i in self.axes if i is not None), default=-1):
+            return None
+        return tuple([1 if i is None else shape[i] for i in self.axes])
+
+
 class Facts(VersionFacts, Protocol):
     """The types, shapes and constants of a graph's tensors, by name, and what its version of ONNX Runtime does."""
 
@@ -167,10 +184,16 @@ class Facts(VersionFacts, Protocol):
         """Returns the elements of a small constant; None for any other tensor, and if they are unknown."""
 
     def note(
-        self, name: str, data_type: str | None, shape: Shape | None, is_constant: bool, elements: Array | None
+        self,
+        name: str,
+        data_type: str | None,
+        shape: Shape | None,
+        is_constant: bool,
+        elements: Array | None,
+        arranged: Arranged | None = None,
     ) -> None:
         """Notes what is known about a tensor that a pass adds to the graph; a name has the same content in all
-        sessions."""
+        sessions. `arranged` says of which tensor's dimensions it has the dimensions, if it has those of another."""
 
     def on_dml(self, index: int) -> bool | None:
         """True if DirectML runs the node with this index, False if not; None if it is not known."""

@@ -33,15 +33,16 @@ from dmlsplit.onnxruntime.creation import (
 )
 from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
-from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
 from dmlsplit.onnxruntime.large_tensors import large_tensor
-from dmlsplit.onnxruntime.node_facts import facts_in, first_run
+from dmlsplit.onnxruntime.node_facts import facts_after, facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
+from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
@@ -166,7 +167,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     the place of a node of the graph that is not fused. The failures of the session that other nodes, fused parts and
     constants cause are appended to `failures`."""
     options = graph.options if graph.fuses == graph.options.graph_fusion else replace(graph.options, graph_fusion=False)
-    facts = facts_in(graph)
+    facts, after = facts_in(graph), facts_after(graph)
     graphs = session_graphs(graph)
     places = graph.once(("places", graphs), lambda: _places_in(graph, graphs, place))
     parts = {index: part for part in graphs.parts for index in part.members}
@@ -188,7 +189,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         part = parts.get(kept)
         count = _count(part)
-        submitted = facts[kept]
+        submitted = after[kept]
         if types.get(kept, submitted.data_type) != submitted.data_type:
             submitted = replace(submitted, data_type=types[kept])
         answer = predict(submitted, graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)

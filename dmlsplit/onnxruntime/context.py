@@ -10,6 +10,7 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.graph import Doubt, Node
 from dmlsplit.onnxruntime.fused import Part
 from dmlsplit.onnxruntime.graph_refusals import Refusal
+from dmlsplit.onnxruntime.optimization import judged_after
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
@@ -64,7 +65,7 @@ def _change(
     if part is not None and not part.leading:
         message = "nothing reads the results of its fused graph"
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", message)
-    if Doubt.TRANSPOSED in node.doubts:
+    if _may_be_transposed(graph, node):
         message = "it is between Transposes, which may be moved across it"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if part is not None and refusal is not None:
@@ -74,6 +75,12 @@ def _change(
     if part is not None and node.index not in part.leading:
         return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads its outputs")
     return None
+
+
+def _may_be_transposed(graph: SessionGraph, node: Node) -> bool:
+    """True if it is not known whether a Transpose is moved over a node."""
+    after = judged_after(graph).get(node.index)
+    return after is not None and Doubt.TRANSPOSED in after.doubts
 
 
 def _may_become_constant(graph: SessionGraph, node: Node) -> bool:

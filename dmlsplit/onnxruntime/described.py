@@ -12,13 +12,13 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node
-from dmlsplit.onnxruntime.fused_parts import moved, optimized
 from dmlsplit.onnxruntime.kernels import copies
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import KERNELS
 from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, RESHAPED_GEMM
 from dmlsplit.onnxruntime.operators import EXPANDED
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.unfollowed import may_have_attention
 from dmlsplit.onnxruntime.placing import cell_after, is_created, placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -61,7 +61,7 @@ def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
 
 def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
     """Returns what `operators_of` returns, for one graph: its nodes after all optimization passes, in order."""
-    after = moved(graph) or optimized(graph)
+    after = optimized(graph)
     # sessions that make the same nodes and place all nodes alike share this cache
     created = tuple([cell_after(graph, node) for node in after.nodes if is_created(graph, node)])
     key = "operators", graph.fusions, created, graph.runtime.key < WITH_RESAMPLE3
@@ -69,8 +69,7 @@ def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
 
 
 def _operators_in(graph: SessionGraph, after: Graph) -> Iterator[NodeOperators]:
-    is_sure = after is moved(graph)
-    changed = _changed(graph, after, is_sure)
+    changed = _changed(graph, after)
     made: dict[object, Sequence[AnyOperatorDesc]] = {}
     for node in after.walk():
         place = placed(graph, node)
@@ -78,7 +77,7 @@ def _operators_in(graph: SessionGraph, after: Graph) -> Iterator[NodeOperators]:
             continue
         path = graph.path(node.index)
         try:
-            doubted = node in changed or not node.doubts <= ({Doubt.TRANSPOSED} if is_sure else set())
+            doubted = node in changed or bool(node.doubts)
             yield NodeOperators(path, tuple(_submitted(graph, node, doubted, place.in_graph, made)))
         except NotDescribedError as why:
             yield NodeOperators(path, (), str(why))
@@ -130,13 +129,13 @@ def _submitted(
     return made[key]
 
 
-def _changed(session: SessionGraph, graph: Graph, is_sure: bool) -> set[Node]:
+def _changed(session: SessionGraph, graph: Graph) -> set[Node]:
     """Returns the nodes that may be changed by passes that are not modelled: MatMul nodes and their surroundings if
-    these may be an attention, the neighbours of nodes of another domain, and, unless `is_sure`, nodes over which
-    Transposes may be moved."""
+    these may be an attention, the neighbours of nodes of another domain, and nodes over which Transposes may be
+    moved."""
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
-    over = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts and not is_sure}
+    over = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts}
     on_cpu = {node for node in graph.nodes if node.op_type in _TRANSPOSED_ON_CPU}
     over |= {node for node in on_cpu if placed(session, node).on_dml is not True}
     removed = {near for node in over for near in (node, *_neighbours(node)) if near.op_type == "Transpose"}

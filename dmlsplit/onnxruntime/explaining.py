@@ -22,12 +22,13 @@ from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.formats.arguments import inputs_of
 from dmlsplit.formats.sessions import NodeKey
 from dmlsplit.graphs.descriptors import node_type
-from dmlsplit.onnxruntime.fused_parts import session_graphs, standing_for
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graphs_of_model import new_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.node_names import SessionNode, only_node, session_nodes, wanted_node
 from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.optimization import standing_for
 from dmlsplit.onnxruntime.passes import Pass, watched
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.reports import answer_json
@@ -272,8 +273,8 @@ class _Tracker:
         self.steps: list[Step] = []
 
     def __call__(self, done: Pass | None, graph: Graph, made: bool) -> None:
-        """Records what a pass left of the node. Called before the first pass of a list, with `done` None, and after
-        each pass; `made`: the pass was run."""
+        """Records what a pass left of the node; passes that are repeated are recorded again where they change it.
+        Called before the first pass of a list, with `done` None, and after each pass; `made`: the pass was run."""
         facts = graph.facts
         if not isinstance(facts, SessionGraph) or not self._is_within(facts):
             return
@@ -286,7 +287,9 @@ class _Tracker:
             doubts = tuple(sorted(doubt.value for doubt in found - self._doubts))
             self._doubts |= found
             fate = Fate.UNKNOWN if doubts and nodes == self._last else self._fate(graph, facts, nodes)
-            self.steps.append(Step(done.change.__name__, done.level, made, fate, nodes, instead, doubts))
+            step = Step(done.change.__name__, done.level, made, fate, nodes, instead, doubts)
+            if fate is not Fate.UNCHANGED or all(each.name != step.name for each in self.steps):
+                self.steps.append(step)
         self._last = nodes
 
     def _is_within(self, facts: SessionGraph) -> bool:

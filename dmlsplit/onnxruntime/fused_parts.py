@@ -15,16 +15,12 @@ from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import GraphBuilder
 from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.optimization import moved, optimized
 from dmlsplit.onnxruntime.partitions import partitions
-from dmlsplit.onnxruntime.passes import PASSES, run
-from dmlsplit.onnxruntime.passes.transpose_optimizer import has_quantized, move_transposes
-from dmlsplit.onnxruntime.passes.transposed_tensors import UnsureError
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
 from dmlsplit.onnxruntime.placing import fused_ends, in_graphs
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
-_OF_LEVEL_1: Final = tuple([each for each in PASSES if each.level <= 1])
-_OF_LEVEL_2: Final = tuple([each for each in PASSES if each.level > 1])
 _UNBOUNDED: Final = 1 << 32
 """The most nodes of a part in which Transposes may be moved, or in which several nodes replace one: their number may
 grow."""
@@ -49,49 +45,6 @@ def _shared(graph: SessionGraph) -> SessionGraphs:
         ends = {node: last for node in order if (last := fused_ends(graph, node))}
     key = "graphs of places", graph.fusions, places, tuple(ends.items())
     return graph.once(key, lambda: _graphs(graph, made, order, places, ends))
-
-
-def optimized(graph: SessionGraph) -> Graph:
-    """Returns a copy of the graph after all passes; the same object for each call."""
-    return graph.once(("optimized", graph.fusions), lambda: _optimized(graph))
-
-
-def moved(graph: SessionGraph) -> Graph | None:
-    """Returns a copy of the graph after all passes and with its Transposes moved; None if there are none, or if it is
-    not known which are moved. The same object for each call."""
-    return graph.once(("moved", graph.fusions), lambda: _moved(graph))
-
-
-def standing_for(graph: SessionGraph) -> Mapping[int, int]:
-    """Maps the index of each node that was fused into another before nodes were placed to the index of that node, if it
-    remains after all passes."""
-    nodes = () if graph.is_removed else optimized(graph).nodes
-    return {index: node.index for node in nodes for index in node.fused_before}
-
-
-def indices_left(graph: SessionGraph) -> set[int]:
-    """Returns the indices of the nodes of the model's graph that remain after all passes, alone or in a fused node."""
-    nodes = () if graph.is_removed else optimized(graph).nodes
-    return {index for node in nodes if not node.is_inserted for index in node.origins}
-
-
-def _optimized(graph: SessionGraph) -> Graph:
-    made = graph.graph.copy(graph)
-    run(PASSES, made, graph.options.optimization)
-    return made
-
-
-def _moved(graph: SessionGraph) -> Graph | None:
-    level = graph.options.optimization
-    if level < 1 or "Transpose" not in graph.graph.operators or has_quantized(graph.graph):
-        return None
-    made = graph.graph.copy(graph)
-    try:
-        move_transposes(made, lambda changed: run(_OF_LEVEL_1, changed, level))
-    except UnsureError:
-        return None
-    run(_OF_LEVEL_2, made, level)
-    return made
 
 
 def _graphs(
@@ -140,7 +93,8 @@ class _Parts:
         self._graph = graph
         self._optimized = optimized
         optimizes = graph.options.optimization >= 1
-        self._followed = followed(optimized) if optimizes else set(optimized.nodes)
+        knows_moves = optimized is moved(graph)
+        self._followed = followed(optimized, knows_moves) if optimizes else set(optimized.nodes)
         self._fusible = fusible(optimized) if optimizes else set()
         self._of_largest: dict[Node, tuple[bool, FusedGraph | None]] = {}
         self._most_nodes: dict[Node, int] = {}

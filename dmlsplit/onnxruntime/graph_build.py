@@ -32,6 +32,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.facts import MIN_RANK, SMALLEST_BUFFER
 from dmlsplit.onnxruntime.fused import FusedGraph
 from dmlsplit.onnxruntime.operator_traits import QUICK_GELU, Kind, row_of
+from dmlsplit.onnxruntime.optimization import moved
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.transpose_handlers import HANDLERS
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
@@ -74,7 +75,7 @@ class GraphBuilder:
         members = set(group)
         made = [value for node in group for value in node.outputs if value.name]
         left = [value for value in made if value.is_output or not members.issuperset(value.readers)]
-        self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
+        self.exits = sorted(left, key=lambda value: (value.called or value.name).encode("utf-8", "surrogatepass"))
         """The outputs of the graph, sorted by name in byte order."""
         self._tensors: dict[Value, BufferTensorDesc] = {}
         self._of_kind: dict[tuple[str | None, Shape | None], BufferTensorDesc] = {}
@@ -279,7 +280,7 @@ class GraphBuilder:
             given = {a.name: tuple(a.ints) for a in node.proto.attribute}
             parameters = [given.get(name) for name in ("starts", "ends", "axes")]
         else:
-            parameters = [self.graph.scope.integers(value.name) for value in node.inputs[1:5]]
+            parameters = [self.graph.integers(value.name) for value in node.inputs[1:5]]
         starts, ends, axes, steps = (*parameters, None, None, None, None)[:4]
         if starts is None or ends is None:
             return None
@@ -334,6 +335,8 @@ class GraphBuilder:
         """Returns the nodes behind a Transpose, including those behind nodes over which ONNX Runtime may move it."""
         if self.graph.options.optimization < 1 or all(node.op_type != "Transpose" for node in alive):
             return set()
+        if moved(self.graph) is self.optimized:
+            return set()  # it is known which are moved
         members, found = set(alive), set[Node]()
         for node in alive:
             for before in (value.producer for value in self._tensors_of(node)):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, Value, attribute
-from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.node_faults import NodeFault
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _RESHAPE: Final = "Reshape"

@@ -15,8 +15,8 @@ from typing import Final
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.creation import OPTIMIZING, Failure, Place
-from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _RESHAPE: Final = "Reshape"

@@ -13,9 +13,10 @@ from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.models.graph import Node, Value
+from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT, SMALLEST_BUFFER, FirstRun, LengthsFrom, RuntimeFacts, Sizes
 from dmlsplit.onnxruntime.node_shapes import signed
+from dmlsplit.onnxruntime.optimization import judged_after, moved
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 
@@ -32,6 +33,43 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
         return {index: equal.setdefault(facts, facts) for index, facts in found if facts is not None}
 
     return graph.once("facts", made)
+
+
+def facts_after(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
+    """Returns `facts_in` as they are after all passes: where a Transpose was moved over a Split or Concat, its tensors
+    have their dimensions in another order."""
+
+    def made() -> Mapping[int, RuntimeFacts]:
+        facts = facts_in(graph)
+        found = {
+            index: _rearranged(graph, node, facts[index])
+            for index, node in judged_after(graph).items()
+            if index in facts and node.proto is not graph.nodes[index].proto
+        }
+        return {**facts, **found} if found else facts
+
+    return facts_in(graph) if moved(graph) is None else graph.once(("facts after", graph.fusions), made)
+
+
+def _rearranged(graph: SessionGraph, node: Node, facts: RuntimeFacts) -> RuntimeFacts:
+    """Returns the facts of a node over which Transposes were moved, given those of the node in the file."""
+    read = _divided(node)
+    names = [value.known for value in read]
+    shapes, axis = tuple(map(graph.shape, names)), attribute(node, "axis")
+    stored = [len(shape or ()) for name, shape in zip(names, shapes, strict=True) if graph.is_initializer(name)]
+    return replace(
+        facts,
+        shapes=shapes,
+        axis=facts.axis if axis is None else signed(axis.i),
+        declared=(),
+        owned=tuple([_is_owned(graph, name) for name in names]),
+        stored_rank=max(stored, default=0),
+    )
+
+
+def _divided(node: Node) -> Sequence[Value]:
+    """Returns the inputs of a node that are split or joined."""
+    return node.inputs[:1] if node.op_type == "Split" else node.inputs
 
 
 def _is_open(graph: SessionGraph, name: str) -> bool:
@@ -90,7 +128,7 @@ def _is_owned(graph: SessionGraph, name: str) -> bool:
     if not graph.is_initializer(name):
         return False
     tensor = graph.initializers.get(name, graph.defaults.get(name))
-    kind, shape = graph.scope.type_of(name)
+    kind, shape = graph.data_type(name), graph.shape(name)
     if tensor is not None:
         kind, shape = type_name(tensor.data_type), tuple(tensor.dims)
     element = element_type(kind)
@@ -132,13 +170,16 @@ def _with_lengths(
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
     """Returns the sizes of a node's tensors at the first Run; None if that is unknown."""
-    scope, node = graph.run_scope, graph.nodes[index].proto
+    scope, node = graph.run_scope, graph.nodes[index]
     if scope is None:
         return None
-    names = list(node.input)
+    names = list(node.proto.input)
     is_split = node.op_type == "Split"
     lengths = scope.integers(names[1]) if is_split and len(names) > 1 else None
-    return FirstRun(tuple([_sizes(scope.type_of(name)[1]) for name in (names[:1] if is_split else names)]), lengths)
+    after = node if moved(graph) is None else judged_after(graph).get(index, node)
+    is_changed = after.proto is not node.proto
+    read = [value.known for value in _divided(after)] if is_changed else names[:1] if is_split else names
+    return FirstRun(tuple([_sizes(graph.shape_at_run(name)) for name in read]), lengths)
 
 
 def _sizes(shape: Shape | None) -> Sizes | None:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, text
 from dmlsplit.models.older_schemas import at_older, types_at
-from dmlsplit.onnxruntime.fused_parts import indices_left
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml
+from dmlsplit.onnxruntime.optimization import indices_left
 from dmlsplit.onnxruntime.ranks import beyond_rank
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 

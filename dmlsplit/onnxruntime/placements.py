@@ -18,12 +18,13 @@ from dmlsplit.models.graph import Doubt, Node, Value
 from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
-from dmlsplit.onnxruntime.fused_parts import indices_left, optimized, session_graphs, standing_for
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of
+from dmlsplit.onnxruntime.optimization import indices_left, moved, optimized, standing_for
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
-from dmlsplit.onnxruntime.placing import cell_after, is_created
+from dmlsplit.onnxruntime.placing import cell_after, is_created, prefers_cpu
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import numbered, printable
 from dmlsplit.verdicts.model_placements import (
@@ -194,13 +195,12 @@ def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
 
 
 def _may_transpose_elsewhere(graph: SessionGraph) -> bool:
-    """True if a Transpose may be moved to a node on another provider: over one behind it, or into the constant in front
-    of a DequantizeLinear."""
-    nodes = graph.graph.nodes
-    transposes = [node for node in nodes if node.op_type == "Transpose"]
-    if not transposes:
+    """True if it is not known which Transposes are moved, and one may be moved to a node on another provider: over one
+    behind it, or into the constant in front of a DequantizeLinear."""
+    transposes = [node for node in graph.graph.nodes if node.op_type == "Transpose"]
+    if not transposes or moved(graph) is not None:
         return False
-    over = [node for node in nodes if Doubt.TRANSPOSED in node.doubts]
+    over = [node for node in optimized(graph).nodes if Doubt.TRANSPOSED in node.doubts]
     over += [each for node in transposes for each in node.producers if each.op_type == UNMERGED]
     return len({_where(graph, node, cell_after(graph, node)) for node in (*transposes, *over)}) > 1 and bool(over)
 
@@ -269,7 +269,7 @@ def _where(graph: SessionGraph, node: Node, cell: Cell | None) -> Provider:
     """Returns DML or CPU for a node; UNKNOWN also if other nodes on both replace it."""
     if graph.is_unsettled(node.index):
         return Provider.UNKNOWN
-    on_cpu = node.index in graph.preferring_cpu
+    on_cpu = prefers_cpu(graph, node)
     return Provider.CPU if on_cpu and cell is not None and is_on_dml(cell) else _provider(cell)
 
 

@@ -16,15 +16,17 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.facts import RuntimeFacts
-from dmlsplit.onnxruntime.node_facts import facts_in
+from dmlsplit.onnxruntime.node_facts import facts_after
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, find_operator, is_fused, is_on_dml
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome
 
-_BESIDE_MOVED: Final = frozenset({"Squeeze", "Unsqueeze"})
+_BESIDE_MOVED: Final = frozenset({"Squeeze", "Unsqueeze", "Gather"})
 """Operators that are created where a Transpose is moved, and not in its place."""
+_MOVED: Final = _BESIDE_MOVED | {"Transpose"}
+"""The operators of the nodes that are inserted where a Transpose is moved."""
 _ON_CPU: Final = frozenset({Cell.CPU, Cell.EXPANDED_ON_CPU})
 
 
@@ -39,17 +41,32 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     """Returns whether DirectML runs a node and whether the node can be in a fused graph, each None if unknown. The node
     is of `graph`, or of the same graph after further optimization."""
     if node.op_type in JUDGED:
-        return _by_facts(graph, facts_in(graph).get(node.index))
+        return _by_facts(graph, facts_after(graph).get(node.index))
     cell = cell_after(graph, node)
     # For other operators the node of the file decides; an Identity may read another tensor after optimization, and so
     # does what stands for several Reshapes.
-    asked = node if node.op_type == "Identity" or _is_contiguous(node) else node.index
+    asked = node if node.op_type == "Identity" or _is_contiguous(node) or _is_moved(node) else node.index
     return graph.once(("placed", asked, cell), lambda: _neighbour(graph, node, cell))
 
 
 def _is_contiguous(node: Node) -> bool:
     """True for a Reshape to a constant shape in place of several nodes, or in place of one and of what was inserted."""
     return node.op_type == "Reshape" and len(node.inputs) == 1 and not node.is_inserted
+
+
+def _is_moved(node: Node) -> bool:
+    """True for a node that was inserted where a Transpose was moved: it reads other tensors than the Transpose did."""
+    return node.is_inserted and node.op_type in _MOVED
+
+
+def prefers_cpu(graph: SessionGraph, node: Node) -> bool:
+    """True if a node of the optimized graph is left on the CPU because it computes with sizes. What is inserted where a
+    Transpose was moved is, if the node that computes its tensor is or measures sizes."""
+    source = node.inputs[0].producer if _is_moved(node) and node.inputs else None
+    if source is None:
+        return node.index in graph.preferring_cpu
+    measures = row_of(source.op_type).on_cpu and graph.implemented(source.index) is True
+    return measures or source.index in graph.preferring_cpu
 
 
 def is_created(graph: SessionGraph, node: Node) -> bool:
@@ -61,7 +78,8 @@ def cell_after(graph: SessionGraph, node: Node) -> Cell | None:
     """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
     optimization created, the answer for its new operator, unless it stands for one that was left to the CPU."""
     own = graph.cell(node.index)
-    if not is_created(graph, node) or (own in _ON_CPU and node.op_type not in _BESIDE_MOVED):
+    is_kept = _is_of_type(graph, node) if _is_moved(node) else not is_created(graph, node)
+    if is_kept or (own in _ON_CPU and node.op_type not in _MOVED):
         return own
     made = find_operator("", node.op_type, graph.opset, graph.runtime)
     if made is None:
@@ -70,9 +88,17 @@ def cell_after(graph: SessionGraph, node: Node) -> Cell | None:
     return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
 
+def _is_of_type(graph: SessionGraph, node: Node) -> bool:
+    """True for a Transpose that has the types of the Transpose for which it was inserted."""
+    if is_created(graph, node):
+        return False
+    data_type = graph.data_type(node.inputs[0].known_type)
+    return data_type is None or data_type.lower() in graph.types_of_tensors(node.index)[0]
+
+
 def in_graphs(graph: SessionGraph, nodes: Sequence[Node]) -> list[bool | None]:
     """Returns, for each of the nodes, True if it can be in a fused graph; None if that is not known."""
-    facts = facts_in(graph)
+    facts = facts_after(graph)
     of_facts: dict[int, Placed] = {}
     """The places of Splits and Concats, by the identity of their facts: equal facts are one object."""
     found = []
@@ -105,15 +131,18 @@ def _neighbour(graph: SessionGraph, node: Node, cell: Cell | None) -> Placed:
     proto = graph.nodes[node.index].proto
     on_dml = graph.on_dml(node.index)
     if on_dml is not None and cell is not None and is_created(graph, node):
-        on_dml = is_on_dml(cell) and node.index not in graph.preferring_cpu
+        on_dml = is_on_dml(cell) and not prefers_cpu(graph, node)
     if on_dml is False or not graph.fuses:
         return Placed(on_dml, False)
     if node.op_type == "Identity" and graph.options.optimization >= 1:
         # A remaining one computes an output of the graph.
         known = all(is_static(graph.shape(value.name)) for value in (*node.inputs, *node.outputs))
         return Placed(on_dml, on_dml if known else False)
-    names = [node.inputs[0].known] if _is_contiguous(node) else list(proto.input)
-    traits = row_of(proto.op_type)
+    if is_moved := _is_moved(node):
+        names, written = [[v.known for v in values if v.name] for values in (node.inputs, node.outputs)]
+    else:
+        names, written = [node.inputs[0].known] if _is_contiguous(node) else list(proto.input), proto.output
+    traits = row_of(node.op_type if is_moved else proto.op_type)
     wrong_count = traits.fused_with not in (None, len(names))
     on_cpu = traits.cpu_inputs
     computed = any(names[i] and not graph.is_initializer(names[i]) for i in on_cpu if i < len(names))
@@ -122,7 +151,7 @@ def _neighbour(graph: SessionGraph, node: Node, cell: Cell | None) -> Placed:
     read = [name for i, name in enumerate(names) if name and i not in on_cpu]
     # The sizes of a constant are known where it is computed, regardless of what the file declares.
     shapes = [graph.shape(name) for name in read if not graph.is_constant(name)]
-    shapes += [graph.shape(name) for name in proto.output if name]
+    shapes += [graph.shape(name) for name in written if name]
     if all(map(is_static, shapes)):
         empty = any(0 in shape for shape in shapes if shape is not None)
         return Placed(on_dml, False if empty else True if on_dml else None)

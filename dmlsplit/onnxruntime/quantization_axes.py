@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, attribute
-from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.node_faults import NodeFault
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 

@@ -14,10 +14,10 @@ import numpy as np
 from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Node, Value, attribute
-from dmlsplit.onnxruntime.fused_parts import optimized
 from dmlsplit.onnxruntime.node_faults import NodeFault
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
 from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.patterns import CLIPS
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph

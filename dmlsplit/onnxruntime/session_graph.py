@@ -14,7 +14,7 @@ from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, has_graphs
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.models.graph import Doubt, Graph, Node
+from dmlsplit.models.graph import Arranged, Doubt, Graph, Node
 from dmlsplit.models.names_inside import NamesInside
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
@@ -49,12 +49,14 @@ _SMALL_INITIALIZER: Final = 100
 
 
 class _Added(NamedTuple):
-    """A tensor that a pass adds: its element type and shape, and its elements if it is a small constant."""
+    """A tensor that a pass adds: its element type and shape, its elements if it is a small constant, and the tensor
+    whose dimensions it has."""
 
     data_type: str | None
     shape: Shape | None
     is_constant: bool
     elements: Array | None
+    arranged: Arranged | None
 
 
 class SessionGraph(VersionFacts):
@@ -310,11 +312,32 @@ class SessionGraph(VersionFacts):
             return self._added[name].elements
         return self.scope.elements(name) if self.is_constant(name) else None
 
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Returns the elements of a constant of integers, flattened; None if not all are known or its type is not an
+        integer type."""
+        if name not in self._added:
+            return self.scope.integers(name)
+        array = self._added[name].elements
+        return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
+
+    def shape_at_run(self, name: str) -> Shape | None:
+        """Returns the shape of a tensor at the first Run; None if it is not known."""
+        if name not in self._added:
+            return None if self.run_scope is None else self.run_scope.type_of(name)[1]
+        _, shape, _, _, arranged = self._added[name]
+        return shape if arranged is None else arranged.of(self.shape_at_run(arranged.name))
+
     def note(
-        self, name: str, data_type: str | None, shape: Shape | None, is_constant: bool, elements: Array | None
+        self,
+        name: str,
+        data_type: str | None,
+        shape: Shape | None,
+        is_constant: bool,
+        elements: Array | None,
+        arranged: Arranged | None = None,
     ) -> None:
         """Notes what is known about a tensor that a pass adds to the optimized graph."""
-        self._added[name] = _Added(data_type, shape, is_constant, elements)
+        self._added[name] = _Added(data_type, shape, is_constant, elements, arranged)
 
     def is_constant(self, name: str) -> bool:
         """True for a constant of this graph or of one around it."""

@@ -16,8 +16,9 @@ from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.version_facts import VersionFacts
 from dmlsplit.onnxruntime import passes, session_graph
-from dmlsplit.onnxruntime.fused_parts import optimized, session_graphs
+from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import RULES
 from dmlsplit.onnxruntime.passes.transpose_handlers import handler_of
 from dmlsplit.targets.runtime_traits import RuntimeTraits

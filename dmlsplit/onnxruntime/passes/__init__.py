@@ -78,6 +78,7 @@ def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: st
 
 _NOOPS: Final = "removes_dropouts removes_casts removes_clips"
 
+MOVES: Final = _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes compares_all_numbers")
 BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
     _pass(1, remove_first_noops, asks=_NOOPS),
@@ -96,7 +97,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),
     _pass(1, gelu_fusion, "Erf", "makes_gelus"),
     _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
-    _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes compares_all_numbers"),
+    MOVES,
 )
 """The passes that run before nodes are placed and determine their sizes, in order."""
 PASSES: Final = (
@@ -158,6 +159,12 @@ def run(passes: tuple[Pass, ...], graph: Graph, level: int) -> None:
         if each in made:
             each.change(graph)
         watch(each, graph, level >= each.level)
+
+
+def show(made: Pass, graph: Graph) -> None:
+    """Shows a pass that was made on a graph, outside of `run`, to what watches the passes."""
+    if (watch := _WATCH.get()) is not None:
+        watch(made, graph, True)
 
 
 @contextmanager

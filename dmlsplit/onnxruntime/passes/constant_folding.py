@@ -212,7 +212,9 @@ def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
     for operators that move elements."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
-    is_sized = all(is_static(graph.facts.shape(value.name)) for value in node.outputs if value.name)
+    # constants that shape the results are known to inference as soon as they are folded
+    is_sized = bool(row_of(node.op_type).shaping)
+    is_sized = is_sized or all(is_static(graph.facts.shape(value.name)) for value in node.outputs if value.name)
     if graph.facts.traits.folds_known_sizes and not is_sized:
         return False
     types = [graph.facts.data_type(name) for name in names]

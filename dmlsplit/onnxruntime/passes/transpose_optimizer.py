@@ -33,8 +33,8 @@ _COST_OF_UNKNOWN: Final = 5
 
 def transpose_optimizer(graph: Graph) -> None:
     """Removes, in place, the Transposes that are gone when all are moved, where the nodes around them then read and
-    write tensors of the model, and adds Doubt.TRANSPOSED to all other nodes over which Transposes are moved: their
-    tensors have other dimensions than in the model."""
+    write tensors of the model. The others are moved after placement (optimization.py). Where they are not, because it
+    is not known which are, adds Doubt.TRANSPOSED to the nodes over which one may be moved."""
     if not any(permutation(node) for node in graph.nodes):
         return
     after = graph.copy()
@@ -42,14 +42,23 @@ def transpose_optimizer(graph: Graph) -> None:
     try:
         passed = move_transposes(after)
     except UnsureError:
-        doubted = set(_behind_transposes(graph))
+        doubt_moves(graph)
     else:
         known = _Known(graph, copies, after)
         known.take_over()
-        doubted = {node for node in graph.nodes if copies[node] in passed and node not in known.tensors}
-    for node in doubted:
-        node.doubts |= {Doubt.TRANSPOSED}
+        if has_quantized(graph):
+            _doubt(node for node in graph.nodes if copies[node] in passed and node not in known.tensors)
     after.release()
+
+
+def doubt_moves(graph: Graph) -> None:
+    """Adds, in place, Doubt.TRANSPOSED to the nodes over which Transposes may be moved."""
+    _doubt(set(_behind_transposes(graph)))
+
+
+def _doubt(nodes: Iterable[Node]) -> None:
+    for node in nodes:
+        node.doubts |= {Doubt.TRANSPOSED}
 
 
 class _Known:

@@ -5,6 +5,7 @@ Source: onnx_transpose_optimization.cc of ONNX Runtime.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -15,7 +16,7 @@ from onnx import helper
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.models.graph import Arranged, Graph, Node, Value, attribute
 
 Axes: TypeAlias = tuple[int, ...]
 
@@ -99,10 +100,24 @@ class TransposedTensors:
         self.newly_read: set[Value] = set()
         """The tensors that nodes were made to read."""
         self._made = 0
+        self._called: set[str] = set()
+        """The names that were given."""
+        self._tokens = itertools.count()
         self._transposes: dict[tuple[Value, Axes], Node] = {}
         """The Transposes that others share, by what they read and their permutation: a tensor may have many readers."""
 
-    # Constants, and tensors that are made.
+    # Names, constants, and tensors that are made.
+
+    def _new_name(self, base: str) -> str:
+        """Returns the name that ONNX Runtime makes of another one: that one, unless it is taken.
+
+        Source: GenerateNodeArgName of graph.cc, whose numbers other passes count too.
+        """
+        name = base
+        while name in self._called or name in self.graph.values:
+            name = f"{base}_token_{next(self._tokens)}"
+        self._called.add(name)
+        return name
 
     def are_readers_known(self, value: Value) -> bool:
         """True if only nodes of this graph read a tensor."""
@@ -130,24 +145,31 @@ class TransposedTensors:
         """Returns a new tensor with the elements of another one; dimension i is dimension axes[i] of that one, a new
         one of size 1 for None. It is a constant if that one is."""
         shape, is_constant = self.facts.shape(value.known), self.is_local_constant(value)
-        if shape is not None and len(shape) <= max((i for i in axes if i is not None), default=-1):
+        arranged = Arranged(value.known, axes)
+        made = arranged.of(shape)
+        if shape is not None and made is None:
             raise UnsureError  # the model declares another rank than its nodes compute
-        made: Shape | None = None if shape is None else tuple([1 if i is None else shape[i] for i in axes])
         elements = self.facts.elements(value.name) if is_constant else None
         if elements is not None and elements.ndim:
             elements = elements.transpose(_completed([i for i in axes if i is not None], elements.ndim))
         if elements is not None:
             elements = elements.reshape([int(size or 0) for size in made or ()])
         data_type = self.facts.data_type(value.known_type)
-        return self.noted(f"{value.name}{list(axes)}", data_type, made, is_constant, elements)
+        return self.noted(f"{value.name}{list(axes)}", data_type, made, is_constant, elements, arranged)
 
     def noted(
-        self, content: str, data_type: str | None, shape: Shape | None, is_constant: bool, elements: Array | None
+        self,
+        content: str,
+        data_type: str | None,
+        shape: Shape | None,
+        is_constant: bool,
+        elements: Array | None,
+        arranged: Arranged | None = None,
     ) -> Value:
         """Returns a new tensor. Tensors with equal names have equal content in all sessions of the graph."""
         self._made += 1
         name = f"{content}/{self._made}"
-        self.facts.note(name, data_type, shape, is_constant, elements)
+        self.facts.note(name, data_type, shape, is_constant, elements, arranged)
         if is_constant:
             self.graph.constants.add(name)
         return Value(name)
@@ -158,7 +180,9 @@ class TransposedTensors:
         """Adds a node that computes `output` and stands for the Transpose that is moved, and returns it."""
         made = self.graph.insert(self.moved, op_type, inputs, output)
         self.newly_read.update(inputs)
-        made.proto = helper.make_node(op_type, [], [], **attributes)
+        made.proto = helper.make_node(op_type, [], [], self._new_name(op_type), **attributes)
+        if output.name not in self.graph.values:
+            output.called = self._new_name(f"{made.proto.name}_out0")
         self.graph.write(made, [output])
         return made
 
@@ -265,6 +289,8 @@ class TransposedTensors:
             return
         old = list(node.outputs)
         new = [self.arranged(value, inverse(perm)) if value.name else value for value in old]
+        for value in new:
+            value.called = self._new_name(node.proto.name) if value.name else ""
         self.graph.write(node, new)
         for before, behind in zip(new, old, strict=True):
             if behind.name:

@@ -28,14 +28,15 @@ _PRODUCTS: Final = frozenset({"Gemm", "MatMul", FUSED_MATMUL, FUSED_MATMUL_SOFTM
 """Matrix products; only an attention replaces several of them by one node."""
 
 
-def followed(graph: Graph) -> set[Node]:
+def followed(graph: Graph, knows_moves: bool = False) -> set[Node]:
     """Returns the nodes that certainly remain in ONNX Runtime's optimized graph: unchanged, or as a node into which
-    others are fused."""
+    others are fused. `knows_moves`: True if the graph's Transposes are where ONNX Runtime moves them."""
     nodes = graph.nodes
     products = frozenset[str]() if may_have_attention(graph) or _may_normalize(graph) else _PRODUCTS
     patterns = _around((node for node in nodes if row_of(node.op_type).takes_weights), _REACH_OF_WEIGHTS)
     changed = merged(graph)
-    alone = {node for node in nodes if not row_of(node.op_type).followed}
+    remains = {"Transpose"} if knows_moves else ()
+    alone = {node for node in nodes if not row_of(node.op_type).followed and node.op_type not in remains}
     """The neighbours of these nodes may be changed together with them."""
     found = set()
     for node in nodes:

@@ -118,3 +118,11 @@ def test_what_is_between_quantizations(body, folded, version):
     more, sizes = ", float[2,4] n" if "n =" in body else "", "8" if "Reshape" in body else "2,4"
     found = where(placed(f"(float o) => (uint8[{sizes}] q{more}) <{QUANTIZED}> {{ {body} }}", version))
     assert {name for name in found if found[name] == "folded"} == set(folded)
+
+
+@pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
+def test_a_range_of_folded_numbers(version):
+    """1.30 folds what it knows the sizes of: these follow once what the Range reads is folded."""
+    body = "s = Shape(x) n = Size(s) a = Range(z, n, o) y = ReduceMean(x, a)"
+    found = placed(f"(float[3,4] x) => (float[?,?] y) <int64 z = {{0}}, int64 o = {{1}}> {{ {body} }}", version, 18)
+    assert found.copies == (0, 0)

@@ -6,7 +6,7 @@ import pytest
 
 from dmlsplit.models.graph import Doubt, attribute
 from dmlsplit.onnxruntime.passes.gemm_transpose_fusion import gemm_transpose_fusion
-from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
+from dmlsplit.onnxruntime.passes.transpose_optimizer import doubt_moves
 from tests.onnxruntime.passes import graph_of, left
 
 HEAD = "(float[4,4] x, float[4,4] y, float[4] c) => (float[4,4] o{})"
@@ -61,6 +61,6 @@ def test_a_doubt_is_handed_on():
     swapped = "Transpose<perm=[1,0]>"
     body = f"a = {swapped}(x) b = Sqrt(a) e = Exp(b) t = {swapped}(e) o = Gemm(t, y, c)"
     graph = graph_of(f"{HEAD.format('')} {{ {body} }}")
-    transpose_optimizer(graph)
+    doubt_moves(graph)
     gemm_transpose_fusion(graph)
     assert Doubt.TRANSPOSED in graph.nodes[-1].doubts
