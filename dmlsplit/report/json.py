@@ -19,7 +19,7 @@ def _shown(results: Iterable[Result]) -> Iterator[Result]:
     """Yields the results that are written: all answers, and those notes that have a finding, or the placement of a
     model without operators."""
     for result in results:
-        if not isinstance(result, Note) or "model" in result.report.to_dict() or is_finding(result):
+        if not isinstance(result, Note) or getattr(result.report, "model", None) is not None or is_finding(result):
             yield result
 
 
