@@ -58,7 +58,7 @@ def basis_of(node: SplitNode | JoinNode, open_node: OpenNode | None, target: Tar
 
 
 def open_node_of(node: SplitNode | JoinNode, descriptor: object | None) -> OpenNode | None:
-    """Returns the OpenNode of a node whose descriptor is None; None if there is none, or with a descriptor."""
+    """Returns a valid node with open sizes as an OpenNode; None if it has a descriptor or is invalid."""
     if descriptor is not None or not node.report.ok:
         return None
     from dmlsplit.checking.open_sizes import OpenNode  # few models have open sizes

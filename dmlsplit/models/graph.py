@@ -58,7 +58,8 @@ class Value:
     """For a tensor that a move of Transposes inserts: the name that ONNX Runtime gives it, by which outputs are
     sorted."""
     has_spare: bool = False
-    """True if it is computed once for each reader, and a copy that a Shape has read is left without a reader."""
+    """True for the result of a duplicated DequantizeLinear if the merging of Shapes left one duplicate without a
+    reader."""
 
     @property
     def known(self) -> str:

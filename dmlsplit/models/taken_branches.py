@@ -27,7 +27,7 @@ class TakenBranches:
     given: dict[str, set[int]] = field(default_factory=dict)
     """Maps the outputs of branches to the numbers of the branches that compute them."""
     late: set[str] = field(default_factory=set)
-    """The Shapes, by their outputs, whose tensors get known sizes only after branches are taken."""
+    """The outputs of Shapes whose input gets static sizes only after branches have taken the places of their Ifs."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     """The numbers of the branches whose Ifs read a tensor, in either branch."""
     names: dict[int, NamesInside] = field(default_factory=dict)

@@ -211,8 +211,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 
 
 def _types_of_splits(graph: SessionGraph) -> dict[int, str]:
-    """Maps the index of each Split that optimization leaves to the element type that it then splits: quantized, if it
-    was between quantizations."""
+    """Maps the index of each Split that optimization leaves to its element type after optimization: the quantized type,
+    if the quantizations around it were removed."""
     splits = {node.index: node.inputs[0] for node in optimized(graph).nodes if node.op_type == "Split" and node.inputs}
     types = {index: graph.data_type(value.known_type) for index, value in splits.items()}
     return {index: kind for index, kind in types.items() if kind is not None}

@@ -23,7 +23,7 @@ CHECKING: Final[Moment] = (3,)
 STORING: Final[Moment] = (3, 1)
 """The moment at which constants outside fused graphs are stored."""
 MAPPING: Final[Moment] = (4, 0, 1 << 32)
-"""The moment at which the inputs of the model's own graph get their devices: behind the kernels of its nodes."""
+"""The moment at which the inputs of the main graph get their devices: after the kernels of its nodes are created."""
 
 _MOMENTS: Final = {
     **dict.fromkeys(

@@ -79,7 +79,8 @@ class RuntimeFacts:
     """True if it computes sizes: ONNX Runtime leaves such nodes on the CPU."""
 
     def __hash__(self) -> int:
-        # These are in the keys of caches that every node looks up; the other fields differ together with them.
+        # Facts are in the keys of caches that every node looks up: these fields mostly tell them apart, and equality
+        # compares all.
         return hash((self.opset, self.axis, self.outputs, self.shapes, self.lengths))
 
     @property

@@ -27,8 +27,8 @@ def likely_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator
 
 
 def _folded_shapes(scope: Scope) -> set[int]:
-    """Returns the indices of a graph's Shape nodes of static tensors, which constant folding removes, and of the nodes
-    that compute something for these alone."""
+    """Returns the indices of the Shape nodes that constant folding removes, those of static tensors, and of the nodes
+    that only these use."""
     nodes = scope.graph.node
     if all(node.op_type != "Shape" for node in nodes):
         return set()

@@ -76,7 +76,7 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
 
 
 def _by_path(nodes: Iterable[NodePlacement]) -> dict[str, NodePlacement]:
-    """Maps nodes by path; the path of a node gets a number if another node is called as the output of this one."""
+    """Maps nodes by path; of equal paths, all but the first get a number: "y", "y (2)"."""
     taken: Counter[str] = Counter()
     numbers = [(node, numbered(node.path, taken)) for node in nodes]
     return {path: node if path == node.path else replace(node, path=path) for node, path in numbers}

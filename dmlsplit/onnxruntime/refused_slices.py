@@ -1,5 +1,5 @@
-"""Slices that DirectML's kernel refuses, which fails session creation: with a negative step, from before the first
-element to before the first element. ONNX starts at the first element then, and keeps it; the kernel keeps none.
+"""Slices that DirectML's kernel refuses, which fails session creation: those with a negative step whose start and end
+both lie before element 0. ONNX clamps the start to 0 and keeps one element; the kernel keeps none, and refuses.
 
 Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0.
 """

@@ -89,7 +89,7 @@ def failures(graph: SessionGraph) -> Iterator[Failure]:
 def of_four_bits(graph: SessionGraph, fused: Container[int], places: Mapping[int, Place]) -> Iterator[Failure]:
     """Yields a failure for each constant of 4-bit elements that nodes of a fused graph read and that is not raw data,
     as DirectML's execution provider does not unpack it. `fused` has the indices of nodes in fused graphs, `places`
-    those of all nodes. Observed with 1.20.1, 1.24.4 and 1.30.0."""
+    maps the index of each node to its place. Observed with 1.20.1, 1.24.4 and 1.30.0."""
     found = graph.model.once(("four bits", graph.scope.steps), lambda: dict(_not_raw(graph.scope.graph)))
     for node in graph.order if found else ():
         for name in dict.fromkeys(value.name for value in node.inputs) if node.index in fused else ():
