@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Final
@@ -145,10 +146,23 @@ def _one_line(error: Exception) -> str:
         return _joined(error.format_message())
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
-        return f"{error.filename}: {reason}" if error.filename is not None else reason
+        place = error.filename
+        if place is None and isinstance(error, FileNotFoundError) and _is_adrift():
+            place = "the current folder"
+        return f"{place}: {reason}" if place is not None else reason
     if isinstance(error, MemoryError):
         return "there is not enough memory"
     return _joined(str(error))
+
+
+def _is_adrift() -> bool:
+    """True if the current folder has been deleted. The system then refuses every question for its name, without
+    naming anything itself."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _joined(message: str) -> str:

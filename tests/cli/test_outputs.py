@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests import models
-from tests.cli.conftest import BAD, GOOD, environment
+from tests.cli.conftest import BAD, GOOD, environment, posix
 
 
 @pytest.fixture
@@ -264,6 +264,19 @@ def test_no_name_is_no_current_folder(cli, folder, arguments):
     status, out, err = cli(*arguments, "")
     assert (status, out, "a name is expected" in err, err.count("\n")) == (2, "", True, 1)
     assert contents(folder) == before
+
+
+@posix
+@pytest.mark.parametrize("words", [("check",), ("legalize", "-o", "out.json"), ("draw", "-o", "out.svg")])
+def test_a_current_folder_that_is_gone_is_named(cli, tmp_path, monkeypatch, words):
+    (tmp_path / "a.json").write_text(GOOD)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = cli(*words, str(tmp_path / "a.json"))
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith("dmlsplit: the current folder: ")
 
 
 def test_longest_name(cli, folder):
