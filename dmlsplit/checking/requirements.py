@@ -51,7 +51,7 @@ class Requirements(NamedTuple):
             why = session.capture_prevented_by or unknown
             yield _error("capture", f"{by}: it is not captured as one graph, as --require-capture demands: {why}")
         if self.known and session.unknown:
-            yield _error("known", f"{by}: {session.unknown}, and --fail-on has unknown")
+            yield _error("known", f"{by}: --fail-on has unknown, and {session.unknown}")
 
 
 def _is_head(result: Result) -> bool:

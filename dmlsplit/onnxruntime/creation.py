@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
+from dmlsplit.rules import RULES
+from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 Moment: TypeAlias = tuple[int, ...]
@@ -112,15 +115,23 @@ class Failure:
     """The path of the node at fault; "" if there is no single one."""
     rule: str = ""
     """The id of the rule that the answer about a Split or Concat gives for it; "" if none does."""
+    cure: str = ""
+    """What helps, as an imperative; "" if nothing is known."""
 
 
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
     """Returns a failure for each node, given with its path and place, whose answer says that session creation fails."""
     return [
-        Failure(place.failure(answer), f"session creation fails at {path}", node=path, rule=answer.diagnostics[-1].rule)
+        Failure(place.failure(answer), _reason(answer.diagnostics[-1]), node=path, rule=answer.diagnostics[-1].rule)
         for path, place, answer in found
         if answer.outcome is Outcome.SESSION_FAILS
     ]
+
+
+def _reason(found: Diagnostic) -> str:
+    """Returns the message of a diagnostic about a Split or Concat without the rule's cure."""
+    rule = RULES[found.rule]
+    return found.message.removesuffix(f"; {rule.cure}") if isinstance(rule, Habit) else found.message
 
 
 def first_of(failures: Iterable[Failure]) -> Failure | None:
@@ -144,7 +155,8 @@ def with_failures(
         fails = answer.outcome is Outcome.SESSION_FAILS
         kept = place.up_to(first.moment, answer)
         if not fails or place.failure(answer) > first.moment:
-            notes = (*answer.diagnostics, diagnostic("onnxruntime/session-fails-elsewhere", path, first.why))
+            why = f"session creation fails at {first.node}: {first.why}" if first.rule else first.why
+            notes = (*answer.diagnostics, diagnostic("onnxruntime/session-fails-elsewhere", path, why))
             kept = replace(kept, outcome=Outcome.SESSION_FAILS, at=INIT, diagnostics=notes)
         changed.append(kept)
     return changed

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
+from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, uninferred_sizes
 from dmlsplit.onnxruntime.islands import Island, cast_for_kernel, grouped, islands
 from dmlsplit.onnxruntime.node_faults import faults_in
@@ -21,6 +23,7 @@ from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, Provider, SessionAnswer, Why
 
 _OPERATORS_SHOWN = 4
+_REDUCE = "run dmlsplit why, which reduces the model to the nodes that cause the failure"
 
 
 def model_findings(
@@ -43,6 +46,7 @@ def _findings(
     yield from _of_inferred(faults_in(graphs, uninferred_sizes))
     if placed.created is False:
         return
+    yield from _of_domains(graphs)
     if found := _of_open_sizes(placed, graphs[-1]):
         yield found
     paths = placed.nodes
@@ -51,10 +55,12 @@ def _findings(
         yield _of_islands(group)
 
 
-def of_failure(failed: Failed, graphs: Sequence[SessionGraph] = ()) -> Diagnostic:
-    """Returns the finding that no session is created. `graphs` are those of the session, none if there are none."""
+def of_failure(failed: Failed, graphs: Sequence[SessionGraph] = (), cure: str = "") -> Diagnostic:
+    """Returns the finding that no session is created. `graphs` are those of the session, none if there are none; `cure`
+    is what helps against this failure, "" if nothing is known."""
     rule, cast = whole_model.SESSION_FAILS, cast_for_kernel(graphs, failed.node) if failed.node else ""
-    cure = f"; {rule.cure}" if failed.node else ""  # no node causes the other failures
+    known = cure or (_REDUCE if failed.node else "")  # no node causes the other failures
+    cure = f"; {known}" if known else ""
     if cast:
         cure = f"; what helps: {cast}, or a model of that type"
     return rule.diagnostic(Location(node=failed.node), f"the session is not created: {failed.message}{cure}")
@@ -129,6 +135,20 @@ def _of_inferred(found: Iterable[UninferredSize]) -> Iterator[Diagnostic]:
         count = f"{1 + len(others)} nodes: " if others else ""
         what = "Run fails" if at_run else "the session is not created"
         yield rule.diagnostic(Location(node=first.path), f"{count}{first.why}: {what}; {rule.cure}")
+
+
+def _of_domains(graphs: Sequence[SessionGraph]) -> Iterator[Diagnostic]:
+    """Yields a finding for each domain that ONNX Runtime does not have, at its first node."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for graph in graphs:
+        for node in graph.nodes:
+            if (domain := domain_of(node.proto)) not in DOMAINS:
+                groups.setdefault(domain, []).append((graph.path(node.index), node.proto.op_type))
+    for domain, nodes in groups.items():
+        rule, operators = whole_model.UNREGISTERED, Counter(f"{domain}.{operator}" for _, operator in nodes)
+        said = f"{_named(operators)}: ONNX Runtime itself has no operators of the domain {printable(domain, 60)}"
+        message = f"{said}, and without them the session is not created; {rule.cure}"
+        yield rule.diagnostic(Location(node=nodes[0][0]), message, actual=len(nodes))
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import onnx
 
@@ -176,6 +176,9 @@ class OnnxSessions:
         return model
 
 
+_OLDER: Final = "use a newer ONNX Runtime, or convert the model with dmlsplit legalize"
+
+
 class OnnxSession:
     """A model in a session of one version: each answer is computed once, from the graphs of the session.
 
@@ -316,7 +319,7 @@ class OnnxSession:
             refused = [each for each in refused if each.rule != any_operator.dimension_count_not_supported.id]
         said = (*refused, *said)
         if found.created is False and found.failure is not None and not self._has_error(said):
-            said = (of_failure(found.failure, graphs), *said)
+            said = (of_failure(found.failure, graphs, "" if self.failure is None else self.failure.cure), *said)
         return replace(found, diagnostics=said, operators=operators)
 
     def _has_error(self, said: Iterable[Diagnostic]) -> bool:
@@ -385,12 +388,16 @@ class OnnxSession:
         opset, ir_version = opset_of(proto), proto.ir_version
         if opset > runtime.newest_opset:
             yield Failure(
-                LOADING, f"the model has opset {opset}, but {runtime.version} supports up to {runtime.newest_opset}"
+                LOADING,
+                f"the model has opset {opset}, but {runtime.version} supports up to {runtime.newest_opset}",
+                cure=_OLDER,
             )
         if ir_version > runtime.newest_ir_version:
             newest = runtime.newest_ir_version
             yield Failure(
-                LOADING, f"the model has IR version {ir_version}, but {runtime.version} supports up to {newest}"
+                LOADING,
+                f"the model has IR version {ir_version}, but {runtime.version} supports up to {newest}",
+                cure=_OLDER,
             )
 
 

@@ -46,6 +46,9 @@ _MOST_SHARED: Final = 8
 """Constants of the model's own graph with at most this many elements, of these types, are compared with each other."""
 
 
+_OUTSIDE: Final = "put the file where the model names it, in the model's folder, or save the data in the model"
+
+
 class Kind(enum.Enum):
     """What is wrong with a constant."""
 
@@ -83,7 +86,8 @@ def failures(graph: SessionGraph) -> Iterator[Failure]:
         certain = fault.kind is not Kind.DATA or by_element(fault)
         if (fault.kind, certain) not in seen:
             seen.add((fault.kind, certain))
-            yield Failure(OPTIMIZING, f"{printable(fault.name, 60)} {fault.why}", certain)
+            cure = "" if fault.kind is Kind.DATA else _OUTSIDE
+            yield Failure(OPTIMIZING, f"{printable(fault.name, 60)} {fault.why}", certain, cure=cure)
 
 
 def of_four_bits(graph: SessionGraph, fused: Container[int], places: Mapping[int, Place]) -> Iterator[Failure]:

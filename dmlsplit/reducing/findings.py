@@ -27,7 +27,7 @@ from dmlsplit.verdicts.model_placements import SessionAnswer
 _CONSEQUENCES: Final = frozenset(
     {
         *("onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "onnxruntime/sizes-unknown"),
-        *("node/shape-unknown", "model/session-fails"),
+        *("node/shape-unknown", "model/session-fails", "model/unregistered-domain"),
     }
 )
 """Rules that say of a node what another one, or too little knowledge, does to it, and of a failed session no more than

@@ -156,9 +156,25 @@ SESSION_FAILS = ModelRule(
     (OBSERVED, KERNELS),
     Severity.ERROR,
     Basis.OBSERVED,
-    cure="run dmlsplit why, which reduces the model to the nodes that cause the failure",
+    cure="run dmlsplit why, which reduces the model to the nodes that cause the failure; where the message says what "
+    "helps, do that",
     bad=ModelText("(double[2] x) => (double[2] y) { y = Acos(x) }", 17),
     good=ModelText("(float[2] x) => (float[2] y) { y = Acos(x) }", 17),
+)
+
+UNREGISTERED = ModelRule(
+    "model/unregistered-domain",
+    "Operators are of a domain that ONNX Runtime does not have.",
+    "ONNX Runtime finds such an operator only if the application registers a library for it, with "
+    "RegisterCustomOpsLibrary of its session options; otherwise the session is not created: 'Fatal error: "
+    "acme:MyOp(-1) is not a registered function/op'. dmlsplit does not know what the library's kernels do, nor where "
+    "they run.",
+    (OBSERVED,),
+    Severity.WARNING,
+    Basis.OBSERVED,
+    cure="register the library that has them (register_custom_ops_library), or replace them",
+    bad=ModelText("(float[2] x) => (float[2] y) { y = acme.MyOp(x) }", 17),
+    good=ModelText("(float[2] x) => (float[2] y) { y = Relu(x) }", 17),
 )
 
 _BY_CHANNEL: Final = (

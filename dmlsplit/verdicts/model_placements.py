@@ -166,7 +166,8 @@ class SessionAnswer:
         """What is not known of the session, as text; "" if it is known whether it is created, and where each node
         runs."""
         if self.created is None:
-            return "whether its session is created is not known"
+            why = "" if self.failure is None else f": {self.failure.message}"
+            return f"whether its session is created is not known{why}"
         count = self.counts[Provider.UNKNOWN]
         return f"where {count} of its nodes run{'s' * (count == 1)} is not known" if count else ""
 

@@ -7,6 +7,7 @@ import pytest
 
 from dmlsplit.onnxruntime.older_opset import older_opset
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.prediction import session
 from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -16,7 +17,7 @@ MODEL_RULES = RULES.values_of("model")
 
 
 def sessions_of(text, opset):
-    model = models.text(text, opset, domains=["com.microsoft"])
+    model = models.text(text, opset, domains=["com.microsoft", "acme"])
     onnx.checker.check_model(model)
     return OnnxSessions(model, lambda *_: None)
 
@@ -222,3 +223,41 @@ def test_nodes_in_a_fused_graph_are_not_counted_among_those_of_open_sizes():
     alone = [node for node in session.placement.nodes.values() if node.provider == "DML" and node.graph is None]
     assert {each for each, node in session.placement.nodes.items() if node.graph is not None} == {"w", "v"}
     assert found.actual == len(alone) == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "cure"),
+    [
+        ("(float[2] x) => (float[2] y) { y = Relu(x) }", 26, "dmlsplit legalize"),
+        ("(double[2] x) => (double[2] y) { y = Acos(x) }", 17, "what helps"),
+    ],
+)
+def test_a_failure_names_what_helps(body, opset, cure):
+    model = models.text(body, 17)
+    model.opset_import[0].version = opset
+    made = OnnxSessions(model, lambda *_: None).of(find_runtime("1.24.4"), SessionOptions())
+    (found,) = made.placement.diagnostics
+    assert found.rule == "model/session-fails"
+    assert cure in found.message
+
+
+def test_missing_data_name_what_helps(tmp_path):
+    model = models.text("(float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Mul(x, w) }", 17)
+    (weights,) = model.graph.initializer
+    weights.ClearField("float_data")
+    weights.data_location = onnx.TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value="w.bin")
+
+    onnx.save(model, tmp_path / "m.onnx")
+    (found,) = session(tmp_path / "m.onnx", "1.24.4").diagnostics
+    assert (found.rule, "the model's folder" in found.message) == ("model/session-fails", True)
+
+
+def test_a_failing_split_gives_its_reason_as_the_sessions():
+    parts = "(float[?,?,?,?,?,?,?,?,?] a, float[?,?,?,?,?,?,?,?,?] b, float[2] c, float[2] d)"
+    text = f"(float[1,1,1,1,1,1,1,1,4] x, float[4] z) => {parts} {{ a, b = Split<axis=8>(x) c, d = Split(z) }}"
+    made = OnnxSessions(models.text(text, 13), lambda *_: None).of(find_runtime("1.24.4"), SessionOptions())
+    assert made.placement.failure == ("a", "rank 9 exceeds 8")
+    elsewhere = made.nodes[1].answer.diagnostics[-1]
+    assert elsewhere.rule == "onnxruntime/session-fails-elsewhere"
+    assert elsewhere.message.startswith("session creation fails at a: ")

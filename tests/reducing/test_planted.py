@@ -33,6 +33,7 @@ OF_NO_MODEL = {
     *("onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "onnxruntime/sizes-unknown"),
     "onnxruntime/lengths-elsewhere",  # planted models are one file
     "model/session-fails",  # the class is session-fails
+    "model/unregistered-domain",  # the operators are the application's, and what they do is not known
     *FAULTS_OF_NODES,  # the graph's own rules are found in their place
 }
 """Rules of these scopes that are no class of what is wrong with a model in a session."""
