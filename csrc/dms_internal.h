@@ -156,6 +156,8 @@ void dms_fold(dms_space *space);
 
 /* ---- Plans (dms_plan.c) ---- */
 
+#define DMS_LINE 64                     /* bytes of a cache line; a macro for the templates, which compare it with VECTOR in #if */
+
 typedef struct dms_loop {
     uint64_t size;
     int64_t target_stride;
@@ -179,6 +181,7 @@ typedef struct dms_stores {
     bool early;                         /* a streamed transpose of fewer bytes than a copy is streamed from */
     uint32_t way, ways;                 /* size of a way of the first-level cache, and the number of its ways */
     uint64_t level2;                    /* size of the second-level cache; 0 if it is not known */
+    uint32_t gathered;                  /* bytes of a row of the target that are gathered before they are stored past the caches */
 } dms_stores;
 
 /* How a nest moves its elements; determines how it stores and where slices cut it. */

@@ -83,8 +83,6 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 #define DMS_TARGET_AVX512VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
 #endif
 
-#define DMS_LINE 64                     /* bytes of a cache line; a macro for the templates, which compare it with VECTOR in #if */
-
 /* Where stores are streamed, the source is prefetched. The address may lie beyond the buffer: a prefetch does not fault, and it is computed as a number
  * because a pointer may not point there. DMS_FETCH_PAGE is for kernels that gain by prefetching pages only. These are macros because gcc 12 takes a
  * function that only prefetches for one without effects, and drops calls that it does not inline.

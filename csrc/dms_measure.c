@@ -121,6 +121,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
     ASK(in_pieces, DMS_PLAIN, call, DMLSPLIT_CALL, DMS_LEAST_CALLED, UINT64_MAX);
+    ASK(transposed, DMS_STREAMED, gathered, DMLSPLIT_GATHERED, DMS_LINE, DMS_MOST_GATHERED);
     ASK(spread, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, DMS_STREAMED_LOWER);
     if (2 * COPIED < usual && profile->level2 > 0) {
         ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);

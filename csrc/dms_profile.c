@@ -53,6 +53,7 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
 void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile)
 {
     const uint32_t base = signature >> 8 & 15, family = base == 15 ? base + (signature >> 20 & 255) : base;
+    const uint32_t model = (signature >> 4 & 15) | (signature >> 12 & 0xf0);
     if (vendor != DMS_VENDOR_AMD || family != DMS_FAMILY_OF_ZEN4)
         return;
     profile->call = UINT64_MAX;
@@ -60,6 +61,8 @@ void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *
     profile->streamed_height = DMS_STREAMED_LOWER;
     profile->cached_height = DMS_TILE_LOWER;
     profile->claim_fills = UINT64_MAX;
+    if (model <= DMS_LAST_OF_ZEN3 || (model >= DMS_LATER_ZEN3 && model <= DMS_LAST_LATER_ZEN3))
+        profile->gathered = DMS_MOST_GATHERED;
 }
 
 static void read_machine(dmlsplit_profile *profile)

@@ -26,6 +26,7 @@ static const member members[] = {
     MEMBER(streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH),
     MEMBER(cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH),
     MEMBER(claim_fills, DMLSPLIT_CLAIM_FILLS, UINT64_MAX),
+    MEMBER(gathered, DMLSPLIT_GATHERED, DMS_MOST_GATHERED),
 };
 enum { MEMBERS = sizeof members / sizeof members[0] };
 
@@ -98,6 +99,8 @@ static bool read_number(const char *word, size_t length, uint64_t *number)
 
 static bool is_value(const member *m, uint64_t number)
 {
+    if (m->bit == DMLSPLIT_GATHERED)
+        return number == 0 || number == DMS_LINE || number == m->most;
     return number <= m->most && (m->bit != DMLSPLIT_CACHED_HEIGHT || (number & (number - 1)) == 0);
 }
 

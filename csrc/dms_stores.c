@@ -17,5 +17,6 @@ dms_stores dms_stores_for(const dmlsplit_profile *p, dms_regime regime, uintptr_
     s.ways = p->level1_ways > 0 ? p->level1_ways : DMS_LEVEL1_WAYS;
     s.way = p->level1_ways > 0 ? (uint32_t)(p->level1 / p->level1_ways) : DMS_LEVEL1_WAY;
     s.level2 = p->level2;
+    s.gathered = p->gathered > 0 ? (uint32_t)p->gathered : DMS_LINE;
     return s;
 }

@@ -22,6 +22,10 @@ enum {
     DMS_INTEL_CLAIM = 1,                /* times level 2, from which lines are claimed. Intel */
     DMS_FAMILY_OF_ZEN4 = 25,            /* of AMD: long pieces are not left to memcpy (1.3 to 1.8 times the time), lines are prefetched 1.5 KiB ahead (0.65 to 0.85), streamed
                                            and cached tiles of transposes are lower (0.55 to 0.95), and fills claim no lines (0.45 to 0.75). Zen 4 */
+    DMS_LAST_OF_ZEN3 = 0x0f,            /* the last of the models of that family from 0x00 on, */
+    DMS_LATER_ZEN3 = 0x20, DMS_LAST_LATER_ZEN3 = 0x5f,      /* and the later ones, which are no Zen 4: */
+    DMS_MOST_GATHERED = 256,            /* bytes that transposes on these gather of each row before they store them past the caches. One core copies 24 MB at 14 to 18 GB/s
+                                           to one place, at 11 to 13 by single lines in turns to three or four, at 15 to 17 by 256 or 512 bytes in turns. Zen 3 */
     DMS_LEAST_MEASURED = 512 << 20,     /* traffic of the smallest run for which the machine is measured: 60 ms at 8.5 GB/s. Derived */
     DMS_MEASURED_TICKS = 120000000,     /* ticks of the CPU's clock that measuring takes: 60 ms at 2 GHz. Derived */
 
@@ -82,7 +86,7 @@ enum {
 
     /* ---- Shuffles ---- */
     DMS_GATHERED_PART = 512,            /* of each part, which a streamed split into channels gathers: 0.75 of the time of one line by AVX2, 0.85 by SSSE3; of 256 or 1024
-                                           bytes 0.75 to 0.95. Zen 3 */
+                                           bytes 0.75 to 0.95 (Zen 3). By AVX2 0.9 to 1.05 of the time of one line, by SSSE3 0.9 to 1.15. Zen 4 */
     DMS_SHUFFLE_BATCH = 16384,          /* of blocks that one pass shuffles: half of a first-level cache. Not recorded */
     DMS_SHUFFLE_LEAST_BLOCKS = 8,       /* blocks of rows: with fewer, tables do not pay. Not recorded */
     DMS_SHUFFLE_MOST_PICKS = 8,         /* picks of a vector on average, */

@@ -107,7 +107,8 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
  *
  * Lines that are stored past the caches one by one, each to another row of the target, wait for each other if their addresses share sets of the first-level
  * cache. With vectors of 32 bytes, on machines that prefer lower tiles, they are gathered: matrices and NHWC views of 5 to 34 MB took 0.45 to 0.95 of the time,
- * those whose lines do not share sets up to 1.5, and with vectors of 16 bytes all 0.65 to 1.9 (Zen 3). */
+ * those whose lines do not share sets up to 1.5, and with vectors of 16 bytes all 0.65 to 1.9 (Zen 3). Where the profile lets single lines take turns, rows of
+ * the source that share sets cost a high tile more than gathering gains: matrices of 4 and 8 bytes took 1.05 to 1.6 of the time, NHWC views 0.8 to 1 (Zen 4). */
 static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
@@ -120,7 +121,9 @@ static void shape_streamed(dms_tile *tile, const dms_transposer *transposer, con
         tile->width = dms_smaller(DMS_MOST_COALESCED / (uint64_t)to->stride, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
         const int64_t between = to->listed != NULL ? (int64_t)to->distance_bits : to->stride;
-        tile->gathered = transposer->vector == DMS_LINE / 2 && dms_fetches_far(stores) && share_sets(between, DMS_GATHERED_SQUARES * side, stores);
+        const int64_t read = from->listed != NULL ? (int64_t)from->distance_bits : from->stride;
+        const bool gains = to->count >= side && (stores->gathered > DMS_LINE || !share_sets(read, DMS_GATHERED_HIGH * side, stores));
+        tile->gathered = gains && transposer->vector == DMS_LINE / 2 && dms_fetches_far(stores) && share_sets(between, DMS_GATHERED_SQUARES * side, stores);
         tile->height = (alone ? 1 : tile->gathered ? DMS_GATHERED_HIGH : dms_smaller(stores->streamed_height, highest)) * side;
         tile->width = dms_smaller((tile->gathered ? DMS_GATHERED_WIDE : DMS_STREAMED_WIDE) / size, DMS_TILE_COLUMNS);
     } else {
@@ -151,11 +154,11 @@ static int shift_of(size_t element_size)
 }
 
 /* True if squares are partial because the matrix has fewer columns than they, and vectors have less than a line. Past the caches these took 1.4 to 2.3 times as
- * long as stored plainly, of 2 bytes 1.9 to 3.5 (9 to 15 columns of 4 bytes, 11 to 20 of 2, 13 MB), so they are streamed only on machines that do not prefer
- * lower tiles, which have not been asked (Zen 3). */
+ * long as stored plainly, of 2 bytes 1.9 to 3.5 (9 to 15 columns of 4 bytes, 11 to 20 of 2, 13 MB), where single lines may not take turns (Zen 3). Elsewhere
+ * they take 0.58 to 1.25 of it, at the median 0.95 (Zen 4). */
 static bool is_slow_past(const dms_transposer *transposer, size_t side, const dms_side *to, const dms_stores *stores)
 {
-    return transposer->vector < DMS_LINE && to->count < side && dms_fetches_far(stores);
+    return transposer->vector < DMS_LINE && to->count < side && stores->gathered > DMS_LINE;
 }
 
 static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t element_size, const dms_side *from, const dms_side *to,

@@ -461,20 +461,20 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, 
 
 /* Where lines are gathered: one half of the memory waits while the other one is filled. */
 typedef struct gatherer {
-    _Alignas(DMS_LINE) char memory[2][DMS_LINE * (DMS_GATHERED_OF_BYTES + 1) * DMS_LINE];    /* of bytes; the fewer rows of wider elements have more lines */
+    _Alignas(DMS_LINE) char memory[2][DMS_LINE / 2 * (DMS_GATHERED_HIGH + 1) * DMS_LINE];    /* of 2 bytes; others need less */
     char *to[2][DMS_LINE];
 } gatherer;
 
 /* Gathered lines: `bytes` of each row of `to`, at to[j] + offset, wait at from + j * pitch. */
-typedef struct gathered {
+typedef struct gathered_lines {
     char *const *to;
     int64_t offset;
     const char *from;
     size_t pitch, bytes;
-} gathered;
+} gathered_lines;
 
 /* Streams rows [first, last) of gathered lines. */
-static DMS_TARGET DMS_ALWAYS_INLINE void stream_gathered(const gathered *g, size_t first, size_t last)
+static DMS_TARGET DMS_ALWAYS_INLINE void stream_gathered(const gathered_lines *g, size_t first, size_t last)
 {
     for (size_t j = first; j < last; j++) {
         char *const to = g->to[j] + g->offset;
@@ -488,8 +488,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void stream_gathered(const gathered *g, size
  * squares before them are streamed: lines that are streamed all at once keep stores of the next squares waiting. */
 static DMS_TARGET DMS_ALWAYS_INLINE void gather_squares(gatherer *g, const dms_tile *tile, size_t rows, size_t columns, size_t size)
 {
-    const size_t side = DMS_LINE / size, lines = size == 1 ? DMS_GATHERED_OF_BYTES : DMS_GATHERED_HIGH, high = lines * side, pitch = (lines + 1) * DMS_LINE;
-    gathered waiting = {NULL, 0, NULL, pitch, 0};
+    const size_t side = DMS_LINE / size, lines = size == 1 ? DMS_GATHERED_OF_BYTES : DMS_GATHERED_HIGH, high = lines * side, pitch = (lines + (size > 1)) * DMS_LINE;
+    gathered_lines waiting = {NULL, 0, NULL, pitch, 0};
     for (size_t j = 0; j < 2 * side; j++)
         g->to[j / side][j % side] = g->memory[j / side] + j % side * pitch;
     for (size_t column = 0, now = 0; column < columns; column += side)
@@ -502,7 +502,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void gather_squares(gatherer *g, const dms_t
                 transpose_whole(&s, size, DMS_STORED, false);
                 stream_gathered(&waiting, left * i / count, left * (i + 1) / count);
             }
-            waiting = (gathered){tile->to + column, tile->to_offset + (int64_t)(top * size), g->memory[now], pitch, count * DMS_LINE};
+            waiting = (gathered_lines){tile->to + column, tile->to_offset + (int64_t)(top * size), g->memory[now], pitch, count * DMS_LINE};
         }
     stream_gathered(&waiting, 0, waiting.bytes > 0 ? side : 0);
 }

@@ -301,6 +301,8 @@ class Profile(NamedTuple):
     """Members that a variable or the file of DMLSPLIT_PROFILE gives."""
     claim_fills: int = 0
     """Bytes from which fills are preceded by prefetchw; 0: six times level2."""
+    gathered: int = 0
+    """Bytes of a row that transposes gather before they store them past the caches; 0: the default."""
 
     def origin_of(self, member: str) -> str:
         """Returns where a member's value comes from: "environment" (variable or file), "measured", "set" (set_profile),
@@ -349,6 +351,7 @@ MEMBERS: Final = (
     "streamed_height",
     "cached_height",
     "claim_fills",
+    "gathered",
 )
 """Names of dmlsplit_member, in the order of their bits."""
 DEFAULTS: Final = {
@@ -357,6 +360,7 @@ DEFAULTS: Final = {
     "streamed_height": 3,
     "cached_height": 8,
     "claim_fills": "from six times level2 on",
+    "gathered": 64,
 }
 """What 0 stands for: dms_tuning.h."""
 PROFILE_VARIABLE: Final = "DMLSPLIT_PROFILE"

@@ -48,10 +48,10 @@ static inline uint64_t random_below(uint64_t bound)
     return (check_random_state >> 11) % bound;
 }
 
-/* The ways to store, whatever the size of a run: plain, claimed, and streamed with lines and with pages fetched. */
-static const char *const regime_names[] = {"plain", "claimed", "streamed by lines", "streamed by pages"};
+/* The ways to store, whatever the size of a run: plain, claimed, streamed with lines and with pages fetched, and streamed by a CPU like a Zen 3. */
+static const char *const regime_names[] = {"plain", "claimed", "streamed by lines", "streamed by pages", "gathered and streamed"};
 
-enum { PLAIN, CLAIMED, STREAMED, STREAMED_BY_PAGES, REGIMES };
+enum { PLAIN, CLAIMED, STREAMED, STREAMED_BY_PAGES, GATHERED, REGIMES };
 
 /* Plans from now on store so. */
 static inline void use_regime(int regime)
@@ -63,6 +63,9 @@ static inline void use_regime(int regime)
     profile.fetch = regime == STREAMED_BY_PAGES;
     profile.stream_copies = profile.stream_turns = stream;
     profile.claim = claim;
+    profile.gathered = regime == GATHERED ? 256 : 64;
+    profile.streamed_height = regime == GATHERED ? 2 : 0;
+    profile.ahead = regime == GATHERED ? 1536 : 0;
     CHECK_EQUAL(dmlsplit_set_profile(&profile), DMLSPLIT_OK);
 }
 

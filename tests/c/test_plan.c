@@ -394,6 +394,7 @@ static void described_stores(void)
         "copies beyond the second-level cache: kernels that can prefetch lines before they write them (prefetchw) do\n",
         "copies larger than the caches: kernels that can store past them do, and prefetch lines 16384 bytes ahead\n",
         "copies larger than the caches: kernels that can store past them do, and prefetch the page after the next, 8192 bytes ahead\n",
+        "copies larger than the caches: kernels that can store past them do, and prefetch lines 1536 bytes ahead\n",
     };
     const dmlsplit_geometry g = {sizeof g, DMLSPLIT_JOIN, 1, 2, 1, 0, 2, rows, NULL, halves, NULL};
     check_case = "stores that are described";

@@ -257,7 +257,7 @@ static void stores_of_profiles(void)
 {
     const dmlsplit_profile none = {.struct_size = sizeof none};
     const dmlsplit_profile given = {.struct_size = sizeof given, .level1 = 3 * 4096, .level1_ways = 3, .level2 = 5, .call = 1, .ahead = 1, .streamed_height = 1,
-                                    .cached_height = 1};
+                                    .cached_height = 1, .gathered = DMS_MOST_GATHERED};
     static const uintptr_t aheads[] = {0, 77, DMS_LINES_AHEAD};
     check_case = "stores of profiles";
     for (int regime = DMS_PLAIN; regime <= DMS_STREAMED; regime++) {
@@ -267,6 +267,7 @@ static void stores_of_profiles(void)
         CHECK(by_default.ways == DMS_LEVEL1_WAYS && by_default.way == DMS_LEVEL1_WAY);
         CHECK(s.regime == (dms_regime)regime && s.page_mask == 0 && s.ahead == (regime == DMS_STREAMED ? 1 : aheads[regime]));
         CHECK(s.call == 1 && s.streamed_height == 1 && s.cached_height == 1 && s.ways == 3 && s.way == 4096 && s.level2 == 5 && by_default.level2 == 0);
+        CHECK(s.gathered == DMS_MOST_GATHERED && by_default.gathered == DMS_LINE);
         CHECK(dms_fetches_far(&s) && !dms_fetches_far(&by_default));
         dmlsplit_profile pages = given;
         pages.fetch = DMLSPLIT_FETCH_PAGES;
@@ -284,7 +285,8 @@ static void limits_of_profiles(void)
     } lines[] = {
         {"streamed_height 3", true}, {"streamed_height 4", false}, {"cached_height 8", true}, {"cached_height 9", false}, {"cached_height 16", false},
         {"cached_height 1", true}, {"cached_height 2", true}, {"cached_height 0", true}, {"cached_height 6", false}, {"ahead 1048576", true},
-        {"ahead 1048577", false}, {"ahead 0", true}, {"call 18446744073709551615", true}, {"call 18446744073709551614", true},
+        {"ahead 1048577", false}, {"gathered 0", true}, {"gathered 64", true}, {"gathered 63", false}, {"gathered 128", false}, {"gathered 256", true},
+        {"gathered 512", false}, {"ahead 0", true}, {"call 18446744073709551615", true}, {"call 18446744073709551614", true},
         {"call 18446744073709551616", false}, {"call 18446744073709551620", false}, {"call 28446744073709551610", false}, {"call 1:", false},
         {"call 1/", false}, {"call 9", true}, {"call 0", true}, {"call", false}, {"call never", true}, {"call neve", false}, {"call never5", false},
         {"fetch lines", true}, {"fetch pages", true}, {"fetch line", false}, {"fetch 0", false}, {"fetch", false}, {"call 5 # five", false}, {"", true},
@@ -342,7 +344,7 @@ static void cut_texts(void)
     char text[1000], cut[1000];
     check_case = "texts that are cut";
     const size_t length = dmlsplit_format_profile(&p, text, sizeof text);
-    CHECK(strstr(text, "\nstream_copies never\nstream_turns 0\nclaim 18446744073709551614\nfetch lines\ncall 0\nahead 0\nstreamed_height 0\ncached_height 0\nclaim_fills 0\n") != NULL);
+    CHECK(strstr(text, "\nstream_copies never\nstream_turns 0\nclaim 18446744073709551614\nfetch lines\ncall 0\nahead 0\nstreamed_height 0\ncached_height 0\nclaim_fills 0\ngathered 0\n") != NULL);
     CHECK_EQUAL(dmlsplit_format_profile(&p, NULL, sizeof text), length);
     for (size_t capacity = 0; capacity <= length + 1; capacity++) {
         memset(cut, 'x', sizeof cut);
@@ -377,6 +379,7 @@ static void measured(void)
         CHECK(after.ahead == 0 || after.ahead == DMS_LINES_AHEAD || after.ahead == DMS_NEAREST_AHEAD);
         CHECK(after.cached_height == 0 || after.cached_height == DMS_TILE_HIGH || after.cached_height == DMS_TILE_LOWER);
         CHECK(after.claim_fills == before.claim_fills || after.claim_fills == UINT64_MAX || after.claim_fills == DMS_FILLS_CLAIM * before.level2);
+        CHECK(after.gathered == before.gathered || after.gathered == DMS_LINE || after.gathered == DMS_MOST_GATHERED);
         CHECK(after.streamed_height == 0 || after.streamed_height == DMS_STREAMED_HIGH || after.streamed_height == DMS_STREAMED_LOWER);
         CHECK(after.given == 0 && ((after.measured & DMLSPLIT_AHEAD) != 0 || after.ahead == before.ahead));
         CHECK(after.fetch <= DMLSPLIT_FETCH_PAGES && (after.claim == UINT64_MAX || after.claim == before.level2));
@@ -482,10 +485,10 @@ static void sizes_of_structs(void)
 static void texts(void)
 {
     static const char *const wrong[] = {"call\n", "call 5 6\n", "call -1", "call 0x10\n", "call 99999999999999999999\n", "fetch 1\n", "fetch never\n",
-                                        "cached_height 3\n", "cached_height 16\n", "streamed_height 4\n", "ahead 9999999\n", "level2 5\n", "calls 5\n",
+                                        "cached_height 3\n", "cached_height 16\n", "streamed_height 4\n", "gathered 128\n", "gathered 1\n", "gathered never\n", "ahead 9999999\n", "level2 5\n", "calls 5\n",
                                         "ahead never\n", "call 5\rfetch lines\n"};
     dmlsplit_profile p = {.struct_size = sizeof p, .fetch = DMLSPLIT_FETCH_PAGES, .stream_copies = 5, .stream_turns = UINT64_MAX, .claim = 0,
-                          .call = 4096, .ahead = 1024, .streamed_height = 1, .cached_height = 2, .claim_fills = 6};
+                          .call = 4096, .ahead = 1024, .streamed_height = 1, .cached_height = 2, .claim_fills = 6, .gathered = 256};
     dmlsplit_profile read = {.struct_size = sizeof read};
     char text[1000], again[1000], line[100];
     uint32_t number = 0;
@@ -494,7 +497,7 @@ static void texts(void)
     CHECK(length == strlen(text) && strstr(text, "\nstream_turns never\n") != NULL && strstr(text, "\nfetch pages\n") != NULL);
     CHECK_EQUAL(dmlsplit_parse_profile(text, &read, &number), DMLSPLIT_OK);
     CHECK(read.fetch == p.fetch && read.stream_copies == 5 && read.stream_turns == UINT64_MAX && read.claim == 0 && read.call == 4096);
-    CHECK(read.ahead == 1024 && read.streamed_height == 1 && read.cached_height == 2 && read.claim_fills == 6 && read.given == 511 && read.measured == 0);
+    CHECK(read.ahead == 1024 && read.streamed_height == 1 && read.cached_height == 2 && read.claim_fills == 6 && read.gathered == 256 && read.given == 1023 && read.measured == 0);
     CHECK(dmlsplit_format_profile(&read, again, sizeof again) == length && strcmp(text, again) == 0);
     CHECK_EQUAL(dmlsplit_parse_profile("  # all\r\n\r\n\tcall\t7 \r\nfetch lines", &read, NULL), DMLSPLIT_OK);
     CHECK(read.call == 7 && read.fetch == DMLSPLIT_FETCH_LINES && read.ahead == 1024);
@@ -513,14 +516,17 @@ static void texts(void)
     CHECK_EQUAL(dmlsplit_set_profile(&read), DMLSPLIT_BAD_PROFILE);
 }
 
-/* What was measured on a Zen 4 holds for its family, and for no other. */
+/* What was measured on a Zen 4 holds for its family, and for no other; the Zen 3 among them gather. */
 static void families(void)
 {
     static const struct {
         uint32_t vendor, signature;
-        bool is_zen4;
-    } cpus[] = {{DMS_VENDOR_AMD, 0xa10f11, true},   {DMS_VENDOR_AMD, 0xa60f12, true},    {DMS_VENDOR_AMD, 0xb00f21, false},
-                {DMS_VENDOR_AMD, 0x830f10, false},  {DMS_VENDOR_INTEL, 0x806f8, false}, {DMS_VENDOR_INTEL, 0xa10f11, false}};
+        bool is_zen4, is_zen3;
+    } cpus[] = {{DMS_VENDOR_AMD, 0xa10f11, true, false},  {DMS_VENDOR_AMD, 0xa60f12, true, false},   {DMS_VENDOR_AMD, 0xaa0f02, true, false},
+                {DMS_VENDOR_AMD, 0xa00f11, true, true},   {DMS_VENDOR_AMD, 0xa00ff0, true, true},    {DMS_VENDOR_AMD, 0xa10f00, true, false},
+                {DMS_VENDOR_AMD, 0xa20f00, true, true},   {DMS_VENDOR_AMD, 0xa50ff0, true, true},    {DMS_VENDOR_AMD, 0xa60f00, true, false},
+                {DMS_VENDOR_AMD, 0xb00f21, false, false}, {DMS_VENDOR_AMD, 0x830f10, false, false},  {DMS_VENDOR_INTEL, 0x806f8, false, false},
+                {DMS_VENDOR_INTEL, 0xa10f11, false, false}, {DMS_VENDOR_INTEL, 0xa00f11, false, false}};
     check_case = "families";
     for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
         dmlsplit_profile p = {.struct_size = sizeof p};
@@ -530,6 +536,7 @@ static void families(void)
         CHECK_EQUAL(p.streamed_height, cpus[i].is_zen4 ? DMS_STREAMED_LOWER : 0);
         CHECK_EQUAL(p.cached_height, cpus[i].is_zen4 ? DMS_TILE_LOWER : 0);
         CHECK_EQUAL(p.claim_fills, cpus[i].is_zen4 ? UINT64_MAX : 0);
+        CHECK_EQUAL(p.gathered, cpus[i].is_zen3 ? DMS_MOST_GATHERED : 0);
     }
 }
 
@@ -684,13 +691,14 @@ static void heights(void)
         source[i] = (unsigned char)(i % 251);
     for (uint32_t height = 0; height <= 8; height = height == 0 ? 1 : 2 * height)
         for (uint32_t size = 1; size <= TILE_SIZE; size *= 2)
-            for (uint64_t i = 0; i < 3 * 6; i++) {
+            for (uint64_t i = 0; i < 3 * 12; i++) {
                 const uint64_t stream = i % 3;      /* transposes and copies, transposes alone, none */
                 const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = stream > 0 ? UINT64_MAX : 0, .stream_turns = stream > 1 ? UINT64_MAX : 0,
                                                 .claim = UINT64_MAX, .call = 1, .ahead = 64, .cached_height = height,
-                                                .streamed_height = height > 3 ? 2 : height, .level1 = 4096, .level1_ways = i % 2 == 0 ? 1 : 0};
+                                                .streamed_height = height > 3 ? 2 : height, .level1 = 4096, .level1_ways = i % 2 == 0 ? 1 : 0,
+                                                .gathered = i / 6 % 2 == 0 ? DMS_MOST_GATHERED : 0};
                 CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
-                dms_cpu_mask(isas[i / 6]);
+                dms_cpu_mask(isas[i / 12]);
                 for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
                     CHECK(count_wrong(size, rows[k], source, target) == 0 && count_wrong(size, rows[k], source, target + 4) == 0);
             }

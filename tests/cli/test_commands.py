@@ -179,6 +179,7 @@ class TestTune:
         streamed_height=1,
         cached_height=2,
         claim_fills=core.NEVER,
+        gathered=256,
     )
 
     def test_a_file_for_the_environment(self, cli, tmp_path, monkeypatch):
@@ -201,6 +202,7 @@ class TestTune:
             "call 7",
             "cached_height 2",
             "claim_fills never",
+            "gathered 256",
         ):
             assert f"profile      {line} (environment)\n" in done.stdout
 
