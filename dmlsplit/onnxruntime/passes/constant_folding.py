@@ -212,11 +212,18 @@ def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
     for operators that move elements."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
-    # constants that shape the results are known to inference as soon as they are folded
-    is_sized = bool(row_of(node.op_type).shaping)
-    is_sized = is_sized or all(is_static(graph.facts.shape(value.name)) for value in node.outputs if value.name)
-    if graph.facts.traits.folds_known_sizes and not is_sized:
+    if graph.facts.traits.folds_known_sizes and not _is_sized(graph, node, names):
         return False
     types = [graph.facts.data_type(name) for name in names]
     half = any(each in _HALF for each in types)
     return not half or node.op_type == "Cast" or moves_any_type(node.op_type, graph.facts.opset)
+
+
+def _is_sized(graph: Graph, node: Node, names: Sequence[str]) -> bool:
+    """True if inference finds the sizes of the results of a node that reads the constants `names`, folded ones
+    included: it knows their elements and sizes as soon as they are folded."""
+    if all(is_static(graph.facts.shape(value.name)) for value in node.outputs if value.name):
+        return True
+    row = row_of(node.op_type)
+    is_read_late = not all(is_static(graph.facts.shape(name)) for name in names)
+    return bool(row.shaping) or (is_read_late and not row.data_dependent)

@@ -121,8 +121,15 @@ def test_what_is_between_quantizations(body, folded, version):
 
 
 @pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
-def test_a_range_of_folded_numbers(version):
-    """1.30 folds what it knows the sizes of: these follow once what the Range reads is folded."""
-    body = "s = Shape(x) n = Size(s) a = Range(z, n, o) y = ReduceMean(x, a)"
-    found = placed(f"(float[3,4] x) => (float[?,?] y) <int64 z = {{0}}, int64 o = {{1}}> {{ {body} }}", version, 18)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = Range(z, n, o) y = ReduceMean(x, a)",
+        "u = Reshape(n, v) c = ConstantOfShape(u) e = Cast<to=7>(c) d = Concat<axis=0>(e, v) y = Reshape(x, d)",
+    ],
+)
+def test_what_reads_folded_numbers(body, version):
+    """1.30 folds what it knows the sizes of: these follow once what the node reads is folded."""
+    constants = "<int64 z = {0}, int64 o = {1}, int64[1] v = {-1}>"
+    found = placed(f"(float[3,4] x) => (float[?,?] y) {constants} {{ s = Shape(x) n = Size(s) {body} }}", version, 18)
     assert found.copies == (0, 0)
