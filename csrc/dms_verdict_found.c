@@ -33,7 +33,7 @@ void (*dms_each_fault)(const dmlsplit_verdict *fault);
 
 static void show(dms_judged fault)
 {
-    dmlsplit_verdict found;
+    dmlsplit_verdict found = {.struct_size = sizeof found};
     dms_describe_fault(&fault, &found);
     if (dms_each_fault != NULL)
         dms_each_fault(&found);
