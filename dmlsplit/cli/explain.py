@@ -36,13 +36,14 @@ def _completed(context: click.Context, parameter: click.Parameter, start: str) -
 @runtime_options
 @model_options
 @output_options("text", "json", "html", json_help="json: an object. html: a page.")
-def explain(file: str, node: str, target: Target, given: Given, format_: str) -> int:
+@click.option("--verbose", is_flag=True, help="In text, list the passes that leave the node unchanged as well.")
+def explain(file: str, node: str, target: Target, given: Given, format_: str, verbose: bool) -> int:
     """Show how ONNX Runtime changes one node of an ONNX model, pass by pass, and why.
 
     NODE is the node's path as check prints it, its name, or the name of one of its outputs. NODE#2 is the third of
-    several such nodes; a number is the node's index in the JSON of check. The output shows the passes, then the node's
-    placement, the nodes that it is fused with, what is submitted to DirectML, the answer, and the faults of the fused
-    graph.
+    several such nodes; a number is the node's index in the JSON of check. The output shows the node's
+    placement, the nodes that it is fused with, what is submitted to DirectML, the answer, the faults of the node and of
+    the fused graph, and then the passes that change the node.
 
     \b
     Examples:
@@ -68,11 +69,11 @@ def explain(file: str, node: str, target: Target, given: Given, format_: str) ->
             )
         except InputError as error:
             raise error.in_file(file) from None
-        _write(file, found, format_)
+        _write(file, found, format_, verbose)
     return int(any(error.severity == "error" for error in found.diagnostics))
 
 
-def _write(file: str, found: Explanation, format_: str) -> None:
+def _write(file: str, found: Explanation, format_: str, verbose: bool) -> None:
     from dmlsplit.report import explained
 
     if format_ == "json":
@@ -83,4 +84,5 @@ def _write(file: str, found: Explanation, format_: str) -> None:
         for piece in html.explained(file, found):
             _streams.write(piece)
     else:
-        _streams.write(explained.text(found, _streams.width() if _streams.person_reads(sys.stdout) else None))
+        columns = _streams.width() if _streams.person_reads(sys.stdout) else None
+        _streams.write(explained.text(found, columns, verbose=verbose))

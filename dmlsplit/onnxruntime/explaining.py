@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dmlsplit.models.graph import Doubt, Graph
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.fused import Part
-    from dmlsplit.verdicts.model_placements import SessionAnswer, Why
+    from dmlsplit.verdicts.model_placements import Failed, SessionAnswer, Why
 
 BRANCHES: Final = "constant_if"
 """The step that replaces an If whose condition is constant by its branch."""
@@ -133,6 +133,10 @@ class Explanation:
     """The DirectML operators that the node becomes."""
     answer: RuntimeAnswer | None = None
     findings: tuple[GraphFinding, ...] = field(default=())
+    failure: Failed | None = None
+    """What prevents the session from being created, here or at another node; None if nothing is known to."""
+    of_model: tuple[Diagnostic, ...] = ()
+    """The findings about the model as a whole that are reported on the node."""
 
     @property
     def is_gone(self) -> bool:
@@ -141,9 +145,12 @@ class Explanation:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics of the answer, then those of the findings."""
-        answered = () if self.answer is None else self.answer.diagnostics
-        return (*answered, *(finding.diagnostic for finding in self.findings))
+        """The diagnostics of the answer, those of the model on the node, then those of the findings."""
+        return (*self._of_node, *(finding.diagnostic for finding in self.findings))
+
+    @property
+    def _of_node(self) -> tuple[Diagnostic, ...]:
+        return (*(() if self.answer is None else self.answer.diagnostics), *self.of_model)
 
     def to_dict(self) -> dict[str, object]:
         """Returns the JSON form as a dict; all keys are always present."""
@@ -177,7 +184,8 @@ class Explanation:
             },
             "submitted": list(self.submitted),
             "onnxruntime": None if self.answer is None else answer_json(self.answer),
-            "diagnostics": [] if self.answer is None else [each.to_dict() for each in self.answer.diagnostics],
+            "failure": None if self.failure is None else self.failure._asdict(),
+            "diagnostics": [each.to_dict() for each in self._of_node],
             "findings": [
                 {
                     "fault": None if each.fault is None else str(each.fault.kind),
@@ -260,6 +268,8 @@ def _explained(session: OnnxSession, node: SessionNode) -> Explanation:
         _submitted(index, answer, parts.parts) if not gone or answer is not None else (),
         answer,
         tuple(findings),
+        session.placement.failure if session.placement.created is False else None,
+        tuple([each for each in session.placement.diagnostics if each.location.node == node.path]),
     )
 
 

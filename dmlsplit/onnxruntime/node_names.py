@@ -121,5 +121,6 @@ def only_node(wanted: Wanted, found: Sequence[SessionNode], nodes: Sequence[Sess
     near = [each.path for each in nodes if each.path.endswith(f"/{name}") or each.operator == wanted.path]
     near = list(dict.fromkeys(near))[:_MOST_LISTED]
     near = near or list(filter(None, [nearest(wanted.path, islice(known, _MOST_COMPARED))]))
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    listed = f"{', '.join(known[:_MOST_LISTED])}{', ...' if len(known) > _MOST_LISTED else ''}"
+    hint = f"; did you mean {' or '.join(near)}?" if near else f"; there are {listed}" if known else ""
     raise InputError(f"there is no node '{name}'{hint}")

@@ -26,11 +26,13 @@ def heading(found: Explanation) -> str:
     return f"{kind}{printable(found.path)} in ONNX Runtime {found.runtime.version}"
 
 
-def rows(found: Explanation) -> Iterator[tuple[str, str]]:
-    """Yields pairs of a subject and its text: each pass and then, as far as they are known, the node's placement, its
-    part, what is compiled and submitted, the answer and the findings."""
-    for step in found.steps:
-        yield step.name, _said(step)
+def rows(found: Explanation, *, verbose: bool = True) -> Iterator[tuple[str, str]]:
+    """Yields pairs of a subject and its text: as far as they are known, what prevents the session, the node's
+    placement, its part, what is compiled and submitted, the answer and the findings; then each pass. Passes that leave
+    the node unchanged are only counted unless `verbose`."""
+    if found.failure is not None:
+        where = f" at {printable(found.failure.node)}" if found.failure.node else ""
+        yield "session", f"fails{where}: {printable(found.failure.message, None)}"
     if found.placement is not None:
         provider = {"DML": "DirectML", "CPU": "the CPU", None: "it is not known where"}[found.placement.provider]
         fused = {True: "in a fused graph", False: "not fused", None: "it is not known whether it is fused"}
@@ -51,13 +53,20 @@ def rows(found: Explanation) -> Iterator[tuple[str, str]]:
         yield "answer", f"{found.answer.outcome}{when}{how}"
         for diagnostic in found.answer.diagnostics:
             yield "answer", plain(diagnostic_parts(diagnostic, None))
-    for finding in found.findings:
-        yield "finding", plain(diagnostic_parts(finding.diagnostic, None))
+    for diagnostic in (*found.of_model, *(each.diagnostic for each in found.findings)):
+        yield "finding", plain(diagnostic_parts(diagnostic, None))
+    shown = [step for step in found.steps if verbose or (step.made and step.fate != "unchanged")]
+    for step in shown:
+        yield step.name, _said(step)
+    if hidden := len(found.steps) - len(shown):
+        passes = "1 pass leaves" if hidden == 1 else f"{hidden} passes leave"
+        yield "unchanged", f"{passes} it as it is; --verbose lists them"
 
 
-def text(found: Explanation, columns: int | None = None) -> str:
-    """Returns the heading and the rows as text in two columns, at most `columns` characters wide; None: unlimited."""
-    pairs = list(rows(found))
+def text(found: Explanation, columns: int | None = None, *, verbose: bool = False) -> str:
+    """Returns the heading and the rows as text in two columns, at most `columns` characters wide; None: unlimited.
+    `verbose` as in rows."""
+    pairs = list(rows(found, verbose=verbose))
     width = max((len(word) for word, _ in pairs), default=0)
     lines = [heading(found)]
     for word, said in pairs:

@@ -30,7 +30,36 @@ def test_a_row_for_each_step(cli, glu):
     found = explain(glu, "s", "1.24.4")
     assert (status, err, "Sigmoid s" in head, "1.24.4" in head) == (1, "", True, True)
     words = [re.split(r"  +", line.strip(), maxsplit=1)[0] for line in lines]
-    assert words == [*(step.name for step in found.steps), "placement", "part 0", "compiled", "submitted", "finding"]
+    first = ["placement", "part 0", "compiled", "submitted", "finding"]
+    assert words == [*first, "unchanged"]
+    _, *lines = cli("explain", "glu.onnx", "s", "--onnxruntime", "1.24.4", "--verbose").out.splitlines()
+    assert [re.split(r"  +", line.strip(), maxsplit=1)[0] for line in lines] == [
+        *first,
+        *(step.name for step in found.steps),
+    ]
+
+
+def test_passes_that_change_the_node_are_shown(cli, tmp_path):
+    onnx.save(
+        text("(float[2,3] x, float[3,4] w, float[4] b) => (float[2,4] y) { m = MatMul(x, w) y = Add(m, b) }"), "m.onnx"
+    )
+    out = cli("explain", "m.onnx", "m", "--onnxruntime", "1.24.4").out
+    assert re.search(r"^  matmul_add_fusion +fused", out, re.MULTILINE)
+
+
+def test_what_fails_the_session_is_shown_of_its_node(cli, tmp_path):
+    onnx.save(
+        text("(float[1,2,2,2,3,4] a, float[1,2,2,2,4,5] b) => (float[1,2,2,2,3,5] y) { y = MatMul(a, b) }"), "m.onnx"
+    )
+    status, out, _ = cli("explain", "m.onnx", "y", "--onnxruntime", "1.24.4")
+    assert (status, "error[model/rank]" in out) == (1, True)
+    assert re.search(r"^  session +fails at y: ", out, re.MULTILINE)
+    said = json.loads(cli("explain", "m.onnx", "y", "--format", "json").out)
+    assert (said["failure"]["node"], [each["rule"] for each in said["diagnostics"]]) == ("y", ["model/rank"])
+
+
+def test_a_node_that_does_not_exist_names_some_that_do(cli, glu):
+    assert cli("explain", "glu.onnx", "nothing-like-it").err.rstrip().endswith("there are a, s, o")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
