@@ -90,7 +90,8 @@ def why(
     The rules of check, or a program of yours, decide whether a model is wrong. Nodes are removed as long as the model
     is still wrong; a tensor that a removed node computed becomes an input of the same type. The class of the reduced
     model is the id of a rule; session-fails if the session is not created for a reason without a rule; or new if only
-    --check finds it wrong. The exit status is 1 if the model is wrong.
+    --check finds it wrong. The exit status is 1 if the fault is an error or --check finds it; 0 if it
+    is a warning or a note, or if nothing is wrong; 2 for what cannot be read and a model without a finding of --rule.
 
     \b
     Examples:
@@ -100,8 +101,8 @@ def why(
 
     \f
     Prints what was found, writes the files of -o, and returns the exit status: 1 if what is wrong is an error, else 0.
-    Raises InputError for a model that cannot be read and, unless placements of a machine are given to compare, for one
-    with which nothing is wrong; UsageError for options that do not fit.
+    Raises InputError for a model that cannot be read, and for one without a finding of the wanted rule; UsageError for
+    options that do not fit.
     """
     assert target.runtime is not None
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
@@ -114,7 +115,8 @@ def why(
     if runtime_json is not None:
         note_input(runtime_json, "the assignments")
         machine = _compared(file, target, given, runtime_json)
-    found = _reduced(file, target, given, machine is not None, rule=rule, check=words, timeout=timeout, seed=seed)
+    reduction = _reduced(file, target, given, rule=rule, check=words, timeout=timeout, seed=seed)
+    found, nothing = (None, reduction) if isinstance(reduction, str) else (reduction, "")
     from dmlsplit.report import explained, reduced
 
     if folder is not None and found is not None:
@@ -126,17 +128,18 @@ def why(
         said = {"class": None} if found is None else found.to_dict()
         _streams.write(json.dumps({"file": file, **said, "machine": compared}, indent=2) + "\n")
     else:
-        _streams.write(reduced.text(file, found, machine))
+        _streams.write(reduced.text(file, found, machine, nothing))
     return int(found is not None and found.is_error)
 
 
-def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **asked: Any) -> Reduction | None:
-    """Returns the reduction of the model in a file. If nothing is wrong with the model, returns None if `may_be_right`,
-    else raises InputError. Also raises InputError if the file cannot be read."""
+def _reduced(file: str, target: Target, given: Given, **asked: Any) -> Reduction | str:
+    """Returns the reduction of the model in a file; a sentence that says so if nothing is wrong with the model. Raises
+    InputError if the file cannot be read, or has no finding of the wanted rule."""
     from dmlsplit.reducing import reduce
     from dmlsplit.reducing.reduction import NothingWrongError
 
-    watched = _streams.person_reads(sys.stderr)
+    # A check of the caller's may take long for each model.
+    watched = asked["check"] is not None or _streams.person_reads(sys.stderr)
     assert target.runtime is not None
     try:
         with judging_of(file):
@@ -150,8 +153,8 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
                 **asked,
             )
     except NothingWrongError as error:
-        if may_be_right and asked["rule"] is None:
-            return None
+        if asked["rule"] is None:
+            return error.message
         raise error.in_file(file) from None
     except InputError as error:
         raise error.in_file(file) from None

@@ -107,9 +107,9 @@ def reduced(
         own: Check = asked or SameClass(question, _identity(chosen))
         before = node_count(model)
         first = f"{before} nodes: {_named(chosen)}" if chosen is not None else f"{before} nodes"
-        progress(first)
         if isinstance(asked, CommandCheck):
             asked.begin(source)
+        progress(first)
         reducer = Reducer(model, question, own, progress)
         if not isinstance(asked, CommandCheck) and not reducer.is_wrong(model):
             raise InputError("the check says that the model is right: there is nothing to reduce")

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from dmlsplit.reducing.reduction import Reduction
 
 
-def text(file: str, found: Reduction | None, machine: Comparison | None = None) -> str:
+def text(file: str, found: Reduction | None, machine: Comparison | None = None, nothing: str = "") -> str:
     """Describes a reduced model: its class of fault, the remaining nodes, and what is known about its outputs. If
-    `found` is None, the text says that nothing is wrong. If `machine` is given, lines about its differences from the
-    prediction come first."""
+    `found` is None, the text says that nothing is wrong, in the words of `nothing`. If `machine` is given, lines about
+    its differences from the prediction come first."""
     name = printable(file, None)
     lines = [] if machine is None else list(_of_machine(name, machine))
-    lines += [f"{name}: it has no known fault"] if found is None else list(_lines(name, found))
+    lines += [f"{name}: {nothing or 'it has no known fault'}"] if found is None else list(_lines(name, found))
     return "".join(f"{line}\n" for line in lines)
 
 
