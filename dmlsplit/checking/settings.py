@@ -51,6 +51,12 @@ _FAILING: Final = ValueKind(
     {"anyOf": [{"enum": [*FAILING]}, {"type": "array", "items": {"enum": [*FAILING]}}]},
     lambda value: value in FAILING or (_is_texts(value) and set(value) <= set(FAILING)),
 )
+_PART: Final = ValueKind(
+    "a number from 0 to 1",
+    {"type": "number", "minimum": 0, "maximum": 1},
+    lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1,
+)
+_BOOL: Final = ValueKind("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool))
 _SHAPE: Final = ValueKind(
     "a list of sizes, with ? for unknown sizes",
     {"type": "array", "items": {"anyOf": [_SIZE, {"const": "?"}]}},
@@ -71,6 +77,8 @@ KEYS: Final[Mapping[str, ValueKind]] = {
     "select": _TEXTS,
     "ignore": _TEXTS,
     "fail-on": _FAILING,
+    "require-dml": _PART,
+    "require-capture": _BOOL,
     "baseline": _PATH,
     **OF_MODELS,
     "per-file-ignores": _table_of(_TEXTS, 'a table of lists of rules: "old/*.onnx" = ["node/"]'),

@@ -407,3 +407,18 @@ def test_what_fails_the_check_fails_its_case(cli, model, tmp_path):
     for more, counts in (((), ("0", "1")), (("--fail-on", "unknown"), ("2", "0"))):
         (suite,) = ElementTree.fromstring(cli("check", "u.onnx", *NEW, "--format", "junit", *more).out)
         assert (suite.get("failures"), suite.get("skipped")) == counts
+
+
+@pytest.mark.parametrize("setting", ["require-dml = 0.7", "require-dml = 1", "require-capture = true"])
+def test_a_project_requires(cli, model, tmp_path, setting):
+    (tmp_path / "dmlsplit.toml").write_text(f'onnxruntime = "1.24.4"\n{setting}\n')
+    assert [cli("check", model(ISLAND, opset)).status for opset in (21, 22)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "setting", ["require-dml = 2", "require-dml = nan", "require-dml = true", "require-capture = 1"]
+)
+def test_what_a_project_cannot_require(cli, model, tmp_path, setting):
+    (tmp_path / "dmlsplit.toml").write_text(f'onnxruntime = "1.24.4"\n{setting}\n')
+    found = cli("check", model(ISLAND))
+    assert (found.status, setting.split()[0] in found.err) == (2, True)
