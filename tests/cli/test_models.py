@@ -365,3 +365,9 @@ def test_what_cannot_be_read_is_reported_whatever_is_selected(cli, tmp_path, opt
     assert result.status == 2
     answers = [json.loads(line) for line in result.out.splitlines()]
     assert ["onnx/function-recursive"] in [[each["rule"] for each in answer["diagnostics"]] for answer in answers]
+
+
+def test_a_pointer_of_git_lfs_is_said_to_be_one(cli, tmp_path):
+    (tmp_path / "m.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
+    found = cli("check", "m.onnx")
+    assert (found.status, "git lfs pull" in found.out) == (2, True)

@@ -84,9 +84,15 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
     return model
 
 
+_LFS: Final = b"version https://git-lfs.github.com/spec/"
+"""The first bytes of a pointer file. https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md"""
+
+
 def parse(data: bytes) -> onnx.ModelProto:
     """Returns the model that `data` serializes. Raises InputError if it is not an ONNX model, or has too many
     messages."""
+    if data.startswith(_LFS):
+        raise InputError("it is a pointer of Git LFS in place of the model; git lfs pull fetches the model")
     check_messages(data)
     model = onnx.ModelProto()
     try:
