@@ -14,7 +14,7 @@ import click
 from dmlsplit.checking.columns import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility
 from dmlsplit.checking.compatibility import columns_of
 from dmlsplit.checking.files import judge_entry
-from dmlsplit.checking.front_ends import Given, without_nodes
+from dmlsplit.checking.front_ends import Given, is_model, without_nodes
 from dmlsplit.checking.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judging_of, model_options, output_options, read_with_nodes
@@ -91,7 +91,9 @@ def levels(
     elif answers or status:
         _print_text(answers, asked, Shown(verbose, only_problems))
     else:
-        _streams.write(f"{printable(file)}: there is no operator to ask about\n")
+        whole = "no Split and no Concat; 'check --onnxruntime' judges a whole model"
+        said = whole if is_model(file) else "there is no operator to ask about"
+        _streams.write(f"{printable(file)}: {said}\n")
     return status
 
 

@@ -106,7 +106,8 @@ def reduced(
         chosen = _chosen(found, rule, needed=asked is None)
         own: Check = asked or SameClass(question, _identity(chosen))
         before = node_count(model)
-        first = f"{before} nodes: {_named(chosen)}" if chosen is not None else f"{before} nodes"
+        nodes = f"{before} node{'s' * (before != 1)}"
+        first = f"{nodes}: {_named(chosen)}" if chosen is not None else nodes
         if isinstance(asked, CommandCheck):
             asked.begin(source)
         progress(first)

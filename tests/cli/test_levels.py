@@ -13,6 +13,7 @@ from dmlsplit.formats import any_operator_json
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 from tests.models import GLU, node, value
 from tests.models import model as onnx_model
+from tests.models import text as model_text
 
 
 class TestLevels:
@@ -271,3 +272,10 @@ def test_a_file_without_operators_is_said_to_have_none(cli, tmp_path, options):
     assert (status, err) == (0, "")
     assert out == "empty.jsonl: there is no operator to ask about\n"
     assert cli("levels", "empty.jsonl", *options, "--format", "json").out == "[]\n"
+
+
+def test_a_model_without_a_split_is_sent_to_check(cli, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    onnx.save(model_text("(float[2] x) => (float[2] y) { y = Relu(x) }"), tmp_path / "m.onnx")
+    status, out, _ = cli("levels", "m.onnx")
+    assert (status, "check --onnxruntime" in out) == (0, True)
