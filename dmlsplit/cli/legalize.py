@@ -96,6 +96,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
             raise click.UsageError(
                 "--dry-run, --diff, --format html and --copy-data are for ONNX models that are written back"
             )
+        if out is not None and out.lower().endswith(".xml"):
+            raise click.UsageError(f"{out}: no OpenVINO model is written; a DxDispatch model has a name in .json")
         if out is not None and _is_onnx(out):
             raise click.UsageError(
                 f"{out}: an ONNX model is written only if FILE is one, and '{file}' does not end in .onnx"
@@ -147,6 +149,9 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given, *, verbos
                 return status
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
             return status
+        if not done and os.path.splitext(file)[1].lower() in (".onnx", ".xml"):
+            _streams.complain(f"{out}: not written, since {file} has no Split and no Concat")
+            return 1
         from dmlsplit.formats.dxdispatch.write import legalized_model
 
         made = legalized_model(file, [(entry.name, found) for entry, found in done])

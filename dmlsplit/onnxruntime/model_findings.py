@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -179,7 +180,8 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
         for dim in value.type.tensor_type.shape.dim
         if dim.dim_param
     }
-    advice = " ".join(f"--free-dimension {printable(name, 60)}=NUMBER" for name in list(symbols)[:_OPERATORS_SHOWN])
+    advised = [f"{printable(name, 60)}=NUMBER" for name in list(symbols)[:_OPERATORS_SHOWN]]
+    advice = " ".join(f"--free-dimension {shlex.quote(each)}" for each in advised)
     rule = whole_model.OPEN_SIZES
     nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
     message = (

@@ -73,7 +73,7 @@ class Alike:
             where = f"{found.count} times at {where}"
         said = found.message
         if said is None:
-            path = f"{found.first.path}: " if found.first.path else ""
+            path = f"{found.first.path}: " if found.first.path and found.named > 1 else ""
             said = f"{path}{found.first.message} (--verbose shows all)"
         return replace(found.first, location=Location(), message=f"{where}: {said}", line=None, column=None)
 

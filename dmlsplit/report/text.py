@@ -179,7 +179,7 @@ class Tally:
         if self._targets > 1:
             differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
-        said = [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities), *self._of_models()]
+        said = [": ".join(filter(None, (head, ", ".join(verdicts)))), ", ".join(severities), *self._of_models()]
         return "; ".join(filter(None, said))
 
     def _of_models(self) -> Iterator[str]:

@@ -202,3 +202,21 @@ class TestOtherOperators:
         status, out, _ = cli("legalize", "relu.json", "--feature-level", "3_0", "-o", "out.json")
         assert (status, (tmp_path / "out.json").exists()) == (1, False)
         assert "not written" in out
+
+
+def test_nothing_is_written_for_a_model_without_operators(cli, tmp_path):
+    pytest.importorskip("onnx")
+    from tests import models
+
+    model = models.text("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    result = cli("legalize", "m.onnx", "--feature-level", "2_1", "-o", "o.json")
+    assert (result.status, (tmp_path / "o.json").exists()) == (1, False)
+    assert result.err.startswith("dmlsplit: o.json: not written")
+
+
+def test_no_openvino_model_is_written(cli, tmp_path):
+    (tmp_path / "m.jsonl").write_text(GOOD + "\n")
+    result = cli("legalize", "m.jsonl", "--feature-level", "2_1", "-o", "o.xml")
+    assert (result.status, (tmp_path / "o.xml").exists()) == (2, False)
+    assert "o.xml: no OpenVINO model is written" in result.err

@@ -39,7 +39,7 @@ def test_the_first_lines(cli, model):
         "on the CPU: 1 Conv: the operator changed at this opset, and DirectML's kernels are for an older one "
         "(version 22, kernels for 11) (c)",
     ]
-    assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU; 2 fused graphs: 2 right"
+    assert lines[-1] == "0 operators; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU; 2 fused graphs: 2 right"
 
 
 def test_of_many_graphs_the_first_sizes_are_shown(cli, model):

@@ -213,6 +213,14 @@ def test_open_sizes_name_the_symbols_of_the_inputs(size):
     assert (found.rule, f"--free-dimension {size}=NUMBER" in found.message) == ("model/open-sizes", True)
 
 
+def test_a_symbol_that_a_shell_would_expand_is_quoted():
+    value = onnx.helper.make_tensor_value_info
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["a"]), onnx.helper.make_node("Sigmoid", ["a"], ["y"])]
+    model = models.model(nodes, [value("x", 1, ["?", 4])], [value("y", 1, None)], opset=17, ir_version=8)
+    (found,) = OnnxSessions(model, lambda *_: None).of(find_runtime("1.24.4"), SessionOptions()).placement.diagnostics
+    assert "--free-dimension '?=NUMBER'" in found.message
+
+
 def test_nodes_in_a_fused_graph_are_not_counted_among_those_of_open_sizes():
     # the Mul reads a result of the tensor with open sizes, and all its own sizes are known
     text = """(float[N,4] x, float[4] z) => (float[N,4] y, float[4] v) {

@@ -55,3 +55,8 @@ def test_little_is_kept_of_many():
         alike.add(note(f"n{i}", f"said {i}"), f"n{i}")
     (held,) = alike._of_rule.values()
     assert (held.count, held.named, len(held.names)) == (10_000, 10_000, NAMES_SHOWN)
+
+
+def test_different_messages_about_one_node_name_it_once():
+    (line,) = lines(note("n", "one"), note("n", "two"))
+    assert line.message == "2 times at n: one (--verbose shows all)"

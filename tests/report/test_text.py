@@ -75,7 +75,7 @@ def test_hostile_file_and_name():
 @pytest.mark.parametrize(
     ("reports", "summary"),
     [
-        ([], "0 operators: none"),
+        ([], "0 operators"),
         ([READ], "1 operator: 1 ok"),
         (
             [UNREAD, READ, FAULTY, READ, OTHER],
