@@ -61,6 +61,8 @@ EXPANDED: Final = ON_BOTH | {Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU}
 """Operators that are replaced with others; which ones depends on the model's opset."""
 _WITHOUT_CPU: Final = EXPANDED | {Cell.FUSED, Cell.DML, Cell.FAILS, Cell.NO_KERNEL}
 _OF_DIFFERENT_TYPES: Final = frozenset({"If"})
+_ANY_BUT: Final = {("Resize", "extrapolation_value"): 0.0}
+"""Maps an operator's attribute to its default if any other value counts as the one that was recorded."""
 _NO_TENSOR: Final = "bfloat16"
 """The type that no DirectML tensor can have, and that the CPU's control flow accepts."""
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
@@ -225,10 +227,14 @@ class Operator:
                 cell, base = cells[self.column], each.row["types"].get(types, "")[self.column : self.column + 1]
                 if base not in ON_DML or cell in ON_DML or cell in (NOT_ASKED, Cell.INVALID, Cell.FOLDED):
                     continue
-                alike = all(attributes.get(name) == value for name, value in given.items())
+                alike = all(self._is_alike(attributes.get(name), name, value) for name, value in given.items())
                 if (given or count) and alike and outputs >= count:
                     return Cell(cell)
         return None
+
+    def _is_alike(self, value: object, name: str, recorded: object) -> bool:
+        default = _ANY_BUT.get((self.name, name))
+        return value == recorded if default is None else value not in (None, default)
 
     @cached_property
     def is_on_dml_at_all(self) -> bool:

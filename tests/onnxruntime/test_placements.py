@@ -545,3 +545,14 @@ def test_the_axis_of_a_slice_of_a_scalar():
 def test_a_graph_that_leaves_an_output_of_the_model_unwritten_is_wrong():
     found = placed("(float[2,3] x, float[2,3] z) => (float[2,3] h, float[2,3] y) { h = Add(x, z) y = Relu(h) }")
     assert [graph.outcome for graph in found.graphs] == ["wrong"]
+
+
+@pytest.mark.parametrize(
+    ("value", "provider"), [("", "DML"), (", extrapolation_value=0.0", "DML"), (", extrapolation_value=2.5", "CPU")]
+)
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_a_resize_that_does_not_extrapolate_by_zeros_is_on_the_cpu(mode, value, provider):
+    resize = f'Resize<mode="{mode}", coordinate_transformation_mode="tf_crop_and_resize"{value}>'
+    constants = "<float[4] s = {1,1,2,2}, float[8] r = {0,0,0,0,1,1,1,1}>"
+    found = placed(f"(float[1,1,4,4] x) => (float[?,?,?,?] y) {constants} {{ y = {resize}(x, r, s) }}")
+    assert where(found)["y"] == provider
