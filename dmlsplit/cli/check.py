@@ -294,7 +294,8 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
             results = found.watch(results)
         if known is not None:
             results = known.without_known(results)
-        results = _repeated(options.requirements().watch(results), repeat=options.is_elsewhere)
+        if any(requirements := options.requirements()):
+            results = _repeated(requirements.watch(results), repeat=options.is_elsewhere)
         options.show(tally.watch(results), targets, console)
     if found is not None:
         with _streams.output(options.write_baseline) as write:

@@ -148,7 +148,7 @@ class Reducer:
         else:
             nodes = first_part(nodes, is_wrong)
             nodes = last_part(nodes, is_wrong)
-        self._progress(f"{len(nodes)} of {count} nodes are still wrong, after {self.checks} checks")
+        self._progress(f"wrong with {len(nodes)} of {count} node{'s' * (count != 1)}, after {self.checks} checks")
         nodes = without_needless(nodes, is_wrong)
         smallest = made(nodes)
         assert smallest is not None
@@ -157,7 +157,7 @@ class Reducer:
             smallest = guessed if guessed is not None and self.is_wrong(guessed) else smallest
         if len(smallest.graph.node) < count:
             self.model = smallest
-            self._progress(f"{len(nodes)} nodes, after {self.checks} checks")
+            self._progress(f"{len(nodes)} node{'s' * (len(nodes) != 1)} left, after {self.checks} checks")
 
     def _open_graphs(self) -> bool:
         """Replaces the model by a graph inside one of its nodes, as long as that is still wrong; returns True if it was
