@@ -16,10 +16,6 @@ PUBLISHED = "real"
 NO_JUDGED_NODE = ("split-to-sequence", "gathers-", "slices-")
 OTHER_DIRECTML = "DirectML.dll of"
 """Lines about a DirectML beside ONNX Runtime that it does not ship, where neighbours fail."""
-UNKNOWN = {
-    "tr-split-tr-1": "Transposes are moved over the Split",
-    "tr-split-tr-99": "Transposes are moved over the Split",
-}
 
 
 def predicted(line, sample, version):
@@ -34,7 +30,7 @@ def predicted(line, sample, version):
     )
 
 
-ALL = {"hand-made": {"agreed": 2518, "unknown": 6, "not built": 31}, "random": {"agreed": 5700}}
+ALL = {"hand-made": {"agreed": 2524, "not built": 31}, "random": {"agreed": 5700}}
 
 
 @pytest.mark.parametrize(
@@ -54,10 +50,10 @@ def test_recorded_answers(kind, step):
             assert nodes, line["name"]
             waits = {"run"} if "ran" not in line else set()
             unknown = any(n.answer.outcome is Outcome.UNKNOWN and n.answer.at not in waits for n in nodes)
-            assert unknown is (line["name"] in UNKNOWN), (line["name"], [node.answer for node in nodes])
+            assert not unknown, (line["name"], [node.answer for node in nodes])
             found = list(disagreements(observed(line), nodes))
             assert found == [], (line["name"], version, line["model"], found)
-            counted["unknown" if unknown else "agreed"] += 1
+            counted["agreed"] += 1
     if step == 1:
         assert counted == ALL[kind]
     assert counted["agreed"] > 0.8 * ALL[kind]["agreed"] // step
