@@ -508,3 +508,15 @@ def test_a_concat_whose_equal_is_folded_is_folded(version):
     session = OnnxSessions(made, lambda *_: None).of(find_runtime(version), SessionOptions())
     assert {node.path: node.answer.outcome for node in session.nodes} == {"c": "CPU", "d": "CPU"}
     assert where(session.placement)["c"] == where(session.placement)["d"] == "folded"
+
+
+@pytest.mark.parametrize("constant", ["", "k = Constant<value_ints=[1]>()"])
+def test_what_a_product_with_1_reads_is_read_before_equal_nodes_are_merged(constant):
+    """A Constant is no node when nodes that do nothing are removed: the walk then reaches the second Shape first."""
+    initializers = "<int64[1] i = {0}, int64[1] j = {1}" + ("" if constant else ", int64[1] k = {1}") + ">"
+    found = placed(
+        f"""(float[N,M] x) => (int64[1] y) {initializers} {{
+            {constant} s = Shape(x) t = Shape(x) a = Gather(s, i) b = Gather(t, j) p = Mul(a, k) y = Mul(p, b)
+        }}"""
+    )
+    assert (where(found)["s"], where(found)["t"]) == ("folded", "DML")

@@ -80,11 +80,11 @@ _NOOPS: Final = "removes_dropouts removes_casts removes_clips"
 
 MOVES: Final = _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes compares_all_numbers")
 BEFORE_PLACEMENT: Final = (
+    _pass(0, constant_nodes, "Constant"),
     _pass(1, eliminate_identities, "Identity"),
     _pass(1, remove_first_noops, asks=_NOOPS),
     _pass(1, not_where_fusion, "Where", "fuses_wheres"),
     _pass(1, shape_input_merge, "Shape", "merges_shapes"),
-    _pass(0, constant_nodes, "Constant"),
     _pass(1, constant_sharing),
     _pass(1, first_subexpression_elimination, asks="compares_all_numbers"),
     _pass(1, constant_folding),
