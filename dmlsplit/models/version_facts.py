@@ -38,6 +38,8 @@ class VersionFacts(Protocol):
     """The opset of the default domain."""
     operators_in_file: frozenset[str]
     """The operators of the graph's nodes before all passes."""
+    measured_in_file: frozenset[str]
+    """The tensors that the graph's Shapes read before all passes."""
 
     @property
     def traits(self) -> RuntimeTraits:
@@ -108,6 +110,13 @@ class VersionFacts(Protocol):
         """True if the graph has a QuantizeLinear, and the session's version of ONNX Runtime removes a Relu or Clip in
         front of it that changes nothing."""
         return "QuantizeLinear" in self.operators_in_file and self.traits.removes_clips
+
+    @property
+    def merges_shapes(self) -> bool:
+        """True if Shapes of tensors with equal sizes are made to read one of these tensors; False unless Shapes of the
+        graph read several tensors, or a DequantizeLinear, of which each may have a copy of its own."""
+        reads_several = len(self.measured_in_file) > 1 or "DequantizeLinear" in self.operators_in_file
+        return reads_several and self.traits.merges_shapes
 
     @property
     def fuses_transposes(self) -> bool:

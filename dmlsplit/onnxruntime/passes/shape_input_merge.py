@@ -31,7 +31,7 @@ def shapes_of_branches(graph: Graph) -> None:
 def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
     """Makes each Shape node read the first tensor of the same sizes, in place; Shapes for whose names `apart` returns
     different keys are not merged. The copy of a DequantizeLinear that a Shape has read stays."""
-    if not graph.facts.traits.merges_shapes:
+    if not graph.facts.merges_shapes:
         return
     first: dict[tuple[object, Shape], Value] = {}
     late: set[Value] = set()
