@@ -131,6 +131,12 @@ class Budget:
         self._size = size
         self._spent: Counter[Limit] = Counter()
 
+    def copy(self) -> Budget:
+        """Returns a budget of which as much is spent."""
+        made = Budget(self._size)
+        made._spent = self._spent.copy()
+        return made
+
     def most(self, limit: Limit) -> int:
         """Returns the value of a limit for a file of this size."""
         return limit.of(self._size)

@@ -7,28 +7,44 @@ Observed with all versions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import onnx
 
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx.protobuf import Names, all_graphs, first_output, has_graphs, refill
 from dmlsplit.models.inference import Inference
-from dmlsplit.models.scope import Scope, inside
-from dmlsplit.onnxruntime.expansion import Body, body_of
+from dmlsplit.models.scope import Scope, Step, inside
+from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.inlining import Place, put_in_place
 from dmlsplit.onnxruntime.operators import EXPANDED, Types, asked
 from dmlsplit.targets.runtime_versions import Runtime
 
+NodeOfGraph: TypeAlias = tuple[tuple[Step, ...], int]
+"""A node: the steps to its graph, and its index there."""
+
+
+def without_kernel(scope: Scope, runtime: Runtime) -> Iterator[NodeOfGraph]:
+    """Yields the nodes of a graph, and of the graphs in its nodes, that have no kernel in a version but a function."""
+    for index, node in enumerate(scope.graph.node):
+        if has_graphs(node):
+            for _, child in scope.children(index):
+                yield from without_kernel(child, runtime)
+            continue
+        read, made = [_types(scope, names) for names in (node.input, node.output)]
+        if asked(node, read, made, scope.origin.opset, runtime) in EXPANDED:
+            yield scope.steps, index
+
 
 @dataclass(eq=False, repr=False)
 class FunctionInlining:
-    """Replaces nodes with the nodes of their functions for a session of `runtime`."""
+    """Replaces nodes with the nodes of their functions."""
 
-    runtime: Runtime
+    replaced: Container[NodeOfGraph]
     inference: Inference
     budget: Budget
     written: dict[str, Place]
@@ -37,8 +53,8 @@ class FunctionInlining:
     """The names that the nodes of the file write."""
 
     def inlined(self, model: onnx.ModelProto, scope: Scope) -> onnx.ModelProto | None:
-        """Returns a copy of the model in which each node without a kernel is replaced with the nodes of its function;
-        None if there is no such node. `scope` is that of the model's graph. Raises LimitError if names become too
+        """Returns a copy of the model in which each node in `replaced` is replaced with the nodes of its function; None
+        if these are known for no node. `scope` is that of the model's graph. Raises LimitError if names become too
         long."""
         copy = deepcopy(model)
         return copy if self._inline(copy.graph, scope, cache(lambda: Names.of(model.graph))) else None
@@ -51,7 +67,9 @@ class FunctionInlining:
             for _, child in scope.children(index) if has_graphs(node) else ():
                 inner = inside(node, child)
                 changed |= inner is not None and self._inline(inner, child, taken)
-            body = self._body(node, scope)
+            body = None
+            if (scope.steps, index) in self.replaced:
+                body = body_of(node, _types(scope, node.input), scope.origin.opset, self.inference)
             if body is None:
                 nodes.append(node)
                 continue
@@ -66,14 +84,6 @@ class FunctionInlining:
         if changed:
             refill(graph.node, [deepcopy(node) for node in nodes])
         return changed
-
-    def _body(self, node: onnx.NodeProto, scope: Scope) -> Body | None:
-        """Returns the nodes that replace a node; None if it has a kernel, or if they are not known."""
-        opset = scope.origin.opset
-        read, made = [_types(scope, names) for names in (node.input, node.output)]
-        if has_graphs(node) or asked(node, read, made, opset, self.runtime) not in EXPANDED:
-            return None
-        return body_of(node, read, opset, self.inference)
 
 
 def places_of(model: onnx.ModelProto) -> dict[str, Place]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -28,12 +29,12 @@ from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime import contributed_checks
 from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.branches import Taken, without_branches
-from dmlsplit.onnxruntime.contributed_checks import is_contributed
+from dmlsplit.onnxruntime.contributed_checks import NotLoaded, is_contributed
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
-from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
+from dmlsplit.onnxruntime.function_inlining import FunctionInlining, NodeOfGraph, places_of, without_kernel
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model, release
 from dmlsplit.onnxruntime.imports import not_loaded, not_loaded_if_checked, read_around_calls
-from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
+from dmlsplit.onnxruntime.inlining import Place, in_order, inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.operators import operator_named
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.schema_checks import check_nodes
@@ -119,10 +120,18 @@ class OnnxSessions:
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry
-        optimized, overloads, uninferred, inlines = habits
-        inlining = inlines if inlines is not None and self._inlines(inlines) else None
-        same = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators, inlining)
-        return self._once(("model", known.key, require, same), lambda: self._made(known, require, same))
+        optimized, overloads, uninferred, runtime = habits
+        same = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators)
+        key: object = known.key, require, same
+        if runtime is None or not self._inlines(runtime):
+            return self._once(("model", key), lambda: self._finished(self._read(known, require, same)))
+        read = self._once(("read", key), lambda: self._read(known, require, same))
+        while replaced := frozenset(without_kernel(read.model.session, runtime)):
+            further = self._once(("read", key, replaced), partial(self._with_bodies, read, replaced))
+            if further is None:
+                break
+            read, key = further, (key, replaced)
+        return self._once(("model", key), lambda: self._finished(read))
 
     def _inlines(self, runtime: Runtime) -> bool:
         """True if, before optimization, a version may replace nodes that are not calls with the nodes of functions."""
@@ -132,10 +141,11 @@ class OnnxSessions:
         rows = (operator_named(*kind, opset, runtime) for kind in self._kinds)
         return any(row is not None and row.may_be_expanded(opset) for row in rows)
 
-    def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:
+    def _read(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> _Read:
+        """Returns the model with its functions inlined."""
         budget = Budget(self.proto.ByteSize())
-        read = with_overloads_as_read(self.proto, habits.overloads) if self._has_overloads else self.proto
-        proto, written = inlined(read, budget)
+        file = with_overloads_as_read(self.proto, habits.overloads) if self._has_overloads else self.proto
+        proto, written = inlined(file, budget)
         check_nodes(proto)
         shadowing.check_names(proto.graph)
         if inputs.free_dimensions:
@@ -146,34 +156,63 @@ class OnnxSessions:
             f"{printable(name, 60)} is computed in a subgraph of a node, but exists before it: the model is not loaded"
             for name in again
         ]
-        taken = Taken(in_order(written))
 
-        def made() -> SessionModel:
-            written, read = taken.written, self.read_external
-            return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self.inference)
+        def made(proto: onnx.ModelProto, written: Sequence[str], budget: Budget) -> SessionModel:
+            return SessionModel(
+                proto, written, self.read_external, budget, inputs, require_known_names, habits, self.inference
+            )
 
-        model = made()
+        model = made(proto, in_order(written), budget)
         if (fault := model.fault) is not None and fault.operator not in JUDGED:  # these have rules of their own
             raise NotLoadedError(_as_text(fault), node=path_of_only(proto.graph, fault.operator, fault.name))
-        new_fault = model.new_fault
         check_types(model.session)
         opset = opset_of(self.proto)
         has_contributed = any(is_contributed(*kind, opset) for kind in self._kinds)
         not_loaded_by = tuple(contributed_checks.not_loaded(model.session)) if has_contributed else ()
-        if habits.inlines is not None:
-            inlining = FunctionInlining(habits.inlines, self.inference, budget, written, places_of(read))
-            while (left := inlining.inlined(proto, model.session)) is not None:
-                proto, taken = left, Taken(in_order(written))
-                model = made()
-        while habits.optimized and (left := without_branches(proto, model.session, taken, budget)) is not None:
+        refused += not_loaded(file)
+        return _Read(file, proto, written, model, budget.copy(), made, tuple(refused), not_loaded_by, habits.optimized)
+
+    def _with_bodies(self, read: _Read, replaced: Container[NodeOfGraph]) -> _Read | None:
+        """Returns the model with nodes replaced with the nodes of their functions; None if these are not known."""
+        budget, written = read.budget.copy(), dict(read.written)
+        inlining = FunctionInlining(replaced, self.inference, budget, written, places_of(read.file))
+        proto = inlining.inlined(read.proto, read.model.session)
+        if proto is None:
+            return None
+        model = read.made(proto, in_order(written), budget)
+        model.new_fault = read.model.new_fault
+        return replace(read, proto=proto, written=written, model=model, budget=budget.copy())
+
+    def _finished(self, read: _Read) -> SessionModel:
+        """Returns the model with the branches that are always taken in the places of their Ifs."""
+        proto, model, budget, taken = read.proto, read.model, read.budget.copy(), Taken(in_order(read.written))
+        while read.takes_branches and (left := without_branches(proto, model.session, taken, budget)) is not None:
             budget.spend(Limit.ONNX_TAKEN)
             proto = left
-            model = made()
+            model = read.made(proto, taken.written, budget)
         model.removed = frozenset(taken.removed)
         model.branches = taken.branches
-        model.refused = (*refused, *not_loaded(read))
-        model.not_loaded_by, model.new_fault = not_loaded_by, new_fault
+        model.refused, model.not_loaded_by, model.new_fault = read.refused, read.not_loaded_by, read.model.new_fault
         return model
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Read:
+    """A model whose functions are inlined, before branches that are always taken replace their Ifs."""
+
+    file: onnx.ModelProto
+    """The model with its functions."""
+    proto: onnx.ModelProto
+    written: dict[str, Place]
+    """The names that nodes of functions write, each with the place of its node."""
+    model: SessionModel
+    budget: Budget
+    """What is left for the next steps."""
+    made: Callable[[onnx.ModelProto, Sequence[str], Budget], SessionModel]
+    """Makes the SessionModel of a further step."""
+    refused: tuple[str, ...]
+    not_loaded_by: Sequence[NotLoaded]
+    takes_branches: bool
 
 
 _OLDER: Final = "use a newer ONNX Runtime, or convert the model with dmlsplit legalize"

@@ -64,9 +64,9 @@ class Habits(NamedTuple):
     """Functions of one name are distinguished by their overload."""
     uninferred: frozenset[str] = frozenset()
     """Operators whose output sizes are not inferred before the model runs."""
-    inlines: Runtime | None = None
+    runtime: Runtime | None = None
     """The version whose kernels decide which nodes are replaced with the nodes of their functions before any
-    optimization; None if there are no such nodes."""
+    optimization; None if none are."""
 
 
 ALL_KNOWN: Final = Habits()

@@ -85,6 +85,20 @@ def test_versions_share_a_model_in_which_nothing_is_replaced():
     assert first is second
 
 
+def test_versions_share_a_model_in_which_they_replace_the_same_nodes():
+    sessions = OnnxSessions(text(CALLED, 18, functions=LOCAL), lambda *_: None)
+    first, *others = [sessions.of(find_runtime(version), SessionOptions()).model for version in VERSIONS]
+    assert all(other is first for other in others)
+
+
+def test_versions_that_replace_other_nodes_share_no_model():
+    """Only 1.18.0 has no kernel for ReduceL1 18 of DOUBLE."""
+    body = "(double[2,3] x, float[2] w) => (double[?,?] y, float[2] u) { [r] y = ReduceL1(x) [f] u = own.F(w) }"
+    sessions = OnnxSessions(text(body, 18, functions=LOCAL), lambda *_: None)
+    found = [where(sessions.of(find_runtime(version), SessionOptions())) for version in ("1.18.0", "1.24.4", "1.18.0")]
+    assert ["r" in each for each in found] == [False, True, False]
+
+
 def test_nodes_are_added_level_by_level():
     """Those of a call inside a function come behind those of all calls outside."""
     found = session(
