@@ -125,7 +125,9 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("reads_large_constants", "1.23.0"),
         ("refuses_recursion", "1.30.0"),
         ("activates_by_hard_swish", "1.30.0"),
+        ("activations_in_any_case", "1.21.0"),
         ("checks_stored_tensors", "1.24.1"),
+        ("follows_computed_sizes", "1.24.1"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

@@ -40,8 +40,8 @@ from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
 from dmlsplit.onnxruntime.large_tensors import large_tensor
 from dmlsplit.onnxruntime.node_facts import facts_after, facts_in, first_run
-from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, moves_any_type
+from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, row_of
+from dmlsplit.onnxruntime.operators import EXPANDED, Cell, moves_any_type
 from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
@@ -51,7 +51,8 @@ from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, p
 from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
-from dmlsplit.onnxruntime.refused_shapes import WITH_SHAPES, refused_shapes
+from dmlsplit.onnxruntime.refused_recurrences import NETWORKS, refused_recurrence
+from dmlsplit.onnxruntime.refused_shapes import SUMS, WITH_SHAPES, misfit_norm, refused_shapes, refused_sum
 from dmlsplit.onnxruntime.refused_slices import refused_slice
 from dmlsplit.onnxruntime.refused_windows import WITH_WINDOWS, refused_window
 from dmlsplit.onnxruntime.scopes import SessionModel
@@ -67,8 +68,10 @@ _LEAST_LOST: Final = 128
 _Check: TypeAlias = Callable[[SessionGraph, Node], str]
 _CHECKS: Final[Sequence[tuple[Set[str], _Check]]] = (
     (frozenset(WITH_SHAPES), refused_shapes),
+    (SUMS, refused_sum),
     (frozenset(WITH_WINDOWS), refused_window),
     (frozenset({"Slice"}), refused_slice),
+    (frozenset(NETWORKS), refused_recurrence),
 )
 """The checks of what kernels of DirectML take, each with the operators that it is about."""
 _CHECKED: Final[Mapping[str, Sequence[_Check]]] = {
@@ -173,8 +176,9 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
     traits = graph.runtime.traits
-    followed = traits.outer_lengths_are_known, traits.maps_shared_inputs, traits.activates_by_hard_swish
-    key = "failures", graphs, followed
+    followed = (traits.outer_lengths_are_known, traits.maps_shared_inputs)
+    activations = traits.activates_by_hard_swish, traits.activations_in_any_case
+    key = "failures", graphs, followed, activations, traits.follows_computed_sizes
     failures += graph.once(key, lambda: _failures(graph, graphs, facts, places))
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
@@ -416,13 +420,22 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path}, {_described(graph, node)}"
         yield Failure(CHECKING, why, node=path)
-    elif is_left and neighbour.on_dml is False and (reason := refused_value(graph, node, on_dml=False)):
+    elif cell in EXPANDED and (reason := misfit_norm(graph, node)):
+        yield Failure(OPTIMIZING, f"the nodes that replace {path} do not fit: {reason}", node=path)
+    elif is_left and _is_on_cpu(node, neighbour.on_dml) and (reason := refused_value(graph, node, on_dml=False)):
         yield Failure(place.kernel, f"the CPU's kernel for {path} cannot be created: {reason}", node=path)
     elif neighbour.on_dml and is_left and (reason := _refusal_of_kernel(graph, node, cell)):
         why = f"DirectML's kernel for {path} cannot be created: {reason}"
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
             yield Failure(place.kernel, why, certain=with_session is True, node=path)
+
+
+def _is_on_cpu(node: Node, on_dml: bool | None) -> bool:
+    """True if the CPU has the kernel of a node; it also has those of recurrent networks with the batch first, whatever
+    the table says of others (source: QueryRecurrentNeuralNetwork of ONNX Runtime; observed)."""
+    layout = attribute(node, "layout") if node.op_type in NETWORKS else None
+    return on_dml is False or (on_dml is True and layout is not None and layout.i != 0)
 
 
 def _described(graph: SessionGraph, node: Node) -> str:
@@ -453,6 +466,8 @@ def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> st
     sizes = [shape[axis] for axis in divided.axes]
     by = given.i**divided.power
     known = [size for size in sizes if isinstance(size, int)]
+    if divided.power > 1 and not by % (1 << 32):
+        return f"its blocksize {given.i} ends the process (division by zero)"
     is_empty = any(size < by for size in known)  # nothing is submitted for an empty result
     return f"sizes {sizes} are not divisible by {by}" if any(size % by for size in known) and not is_empty else ""
 
@@ -463,7 +478,8 @@ def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
     Source: AbiOpKernel of MLOperatorAuthorImpl.cpp."""
     proto = graph.nodes[node.index].proto
     open_sizes = [name for name in proto.input if name and not is_static(graph.shape(name))]
-    on_cpu = [name for i, name in enumerate(proto.input) if name and i in row_of(proto.op_type).cpu_inputs]
+    read = () if proto.op_type == MEMCPY_FROM_HOST else row_of(proto.op_type).cpu_inputs  # which copies at each Run
+    on_cpu = [name for i, name in enumerate(proto.input) if name and i in read]
     if not all(map(graph.is_known_to_kernels, on_cpu)):
         return False
     if not graph.model.contradicted.isdisjoint(proto.output):

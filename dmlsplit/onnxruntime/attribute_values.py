@@ -124,6 +124,7 @@ _NEEDED: Final = {**dict.fromkeys(("GRU", "LSTM", "RNN"), "hidden_size"), "Regex
 """Attributes that kernels on the CPU need though they are optional."""
 _DIRECTIONS: Final = ("scan_input_directions", "scan_output_directions")
 _FUSED_GEMM: Final = "FusedGemm"
+_FUSED_PRODUCT: Final = "FusedMatMulActivation"
 _ACTIVATIONS_OF_GEMM: Final = {
     **dict.fromkeys((b"Relu", b"Sigmoid", b"Softplus", b"Softsign", b"Tanh"), ()),
     **dict.fromkeys((b"Celu", b"Elu", b"LeakyRelu", b"ThresholdedRelu"), ("alpha",)),
@@ -131,7 +132,6 @@ _ACTIVATIONS_OF_GEMM: Final = {
     b"Selu": ("alpha", "gamma"),
 }
 """The activations of a FusedGemm on the CPU, each with the parameters that it needs."""
-_WITH_HIDDEN: Final = frozenset({"GRU", "LSTM", "RNN"})
 _AXES: Final = frozenset(
     {"ArgMax", "ArgMin", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax", "LpNormalization"}
     | {
@@ -158,6 +158,8 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
     takes all that are known."""
     if node.proto.op_type == _FUSED_GEMM and not on_dml:
         return _refused_activation_of_gemm(node)
+    if node.proto.op_type == _FUSED_PRODUCT and on_dml:
+        return _refused_activation_of_product(graph, node)
     needed = None if on_dml else _NEEDED.get(node.op_type)
     if needed is not None and attribute(node, needed) is None:
         return f"it has no {needed}"
@@ -174,7 +176,7 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
         return _outside_of_no_cubic(node)
     if not on_dml:
         return _refused_directions(node) if node.op_type == "Scan" else ""
-    return _beyond_rank(graph, node) if node.op_type in _AXES else _other_hidden_size(graph, node)
+    return _beyond_rank(graph, node) if node.op_type in _AXES else ""
 
 
 def _refused_activation(graph: SessionGraph, node: Node) -> str:
@@ -200,6 +202,19 @@ def _refused_activation_of_gemm(node: Node) -> str:
     names = [f"activation_{name}" for name in _ACTIVATIONS_OF_GEMM[activation]]
     lacking = [name for name in names if attribute(node, name) is None]
     return f"its activation {shown} lacks {lacking[0]}" if lacking else ""
+
+
+def _refused_activation_of_product(graph: SessionGraph, node: Node) -> str:
+    """The activation of a FusedMatMulActivation is a Softmax, along a dimension of the result."""
+    given, axis = attribute(node, "activation"), attribute(node, "activation_axis")
+    if given is not None and given.s != b"Softmax":
+        return f"its activation is '{printable(given.s.decode('utf-8', 'replace'), 60)}'"
+    shapes = [graph.shape(name) for name in node.proto.input[:2]]
+    ranks = [len(shape) for shape in shapes if shape is not None]
+    if axis is None or len(ranks) < 2 or min(ranks) < 2:
+        return ""
+    beyond = not -max(ranks) <= (read := _in_32_bits(axis.i)) < max(ranks)
+    return f"its activation_axis {read} is not among {max(ranks)} dimensions" if beyond else ""
 
 
 def _refused(known: _Words | _Numbers, given: onnx.AttributeProto, opset: int, on_dml: bool) -> str:
@@ -266,13 +281,3 @@ def _outside_of_no_cubic(node: Node) -> str:
     mode, outside = attribute(node, "mode"), attribute(node, "exclude_outside")
     is_cubic = mode is not None and mode.s == b"cubic"
     return "its exclude_outside is for cubic modes" if outside is not None and outside.i and not is_cubic else ""
-
-
-def _other_hidden_size(graph: SessionGraph, node: Node) -> str:
-    """A recurrent network's hidden size is that of its recurrence weights."""
-    given = attribute(node, "hidden_size") if node.op_type in _WITH_HIDDEN else None
-    weights = graph.shape(node.proto.input[2]) if given is not None and any(node.proto.input[2:3]) else None
-    if given is None or not weights or not isinstance(weights[-1], int):
-        return ""
-    read = _in_32_bits(given.i)
-    return "" if read in (0, weights[-1]) else f"its hidden_size is {read}, that of its weights {weights[-1]}"

@@ -1,4 +1,5 @@
-"""Tensors of 2^32 and more elements, which DirectML's tensors cannot have: their kernels fail session creation.
+"""Tensors of 2^32 and more elements, which DirectML's tensors cannot have: their kernels fail session creation. So do
+sizes of 2^32 and more of tensors without elements.
 
 Observed with 1.18.0, 1.20.1, 1.24.4 and 1.30.0.
 """

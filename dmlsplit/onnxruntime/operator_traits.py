@@ -142,6 +142,9 @@ QUANTIZED: Final = {
 com.microsoft's for the others."""
 PACKED_PRODUCT: Final = "MatMulNBits"
 """A MatMul with constant quantized weights, of com.microsoft."""
+MEMCPY_FROM_HOST: Final = "MemcpyFromHost"
+MEMCPY_TO_HOST: Final = "MemcpyToHost"
+"""ONNX Runtime's own copies between devices, of the default domain."""
 
 _RECTIFIERS: Final = frozenset({"Relu", "LeakyRelu"})
 _ACTIVATIONS: Final = _RECTIFIERS | frozenset(
@@ -317,6 +320,8 @@ _ROWS: Final = (
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
     *[_row(name, followed=True, kept=True) for name in QUANTIZED.values() if name[7:] not in ("Conv", "MatMul")],
     _row(PACKED_PRODUCT, followed=True),
+    _row(MEMCPY_FROM_HOST, cpu_inputs=(0,)),
+    _row(MEMCPY_TO_HOST, on_cpu=True),
 )
 
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Final, TypeAlias
 
-from dmlsplit.descriptors.dims import Shape
+from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
+SUMS: Final = frozenset({"Max", "Mean", "Min", "Sum"})
+_FIRST_BROADCAST: Final = 8
+_FIRST_BY_CHANNEL: Final = 21
 _Check: TypeAlias = Callable[[Sequence[Shape], int], str]
 """Returns what is wrong with the shapes of a node's inputs, given an attribute of the node; "" if nothing is."""
 
@@ -30,6 +33,40 @@ def refused_shapes(graph: SessionGraph, node: Node) -> str:
     if any(shape is not None and 0 in shape for shape in shapes):  # nothing is submitted
         return ""
     return check(known, default if given is None else given.i) if len(known) >= least else ""
+
+
+def refused_sum(graph: SessionGraph, node: Node) -> str:
+    """Returns why DirectML's kernel for a Max, Mean, Min or Sum refuses the shapes of its inputs; "" if it does not. It
+    broadcasts them in every opset; inference does so from opset 8 on, and before takes the result to have the shape
+    of the first input."""
+    shapes = [graph.shape(name) for name in node.proto.input] if graph.opset < _FIRST_BROADCAST else []
+    known = [shape for shape in shapes if is_static(shape)]
+    rank = max(map(len, known), default=0)
+    result: tuple[int, ...] = ()
+    for sizes in zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in known), strict=True):
+        others = set(sizes) - {1}
+        if len(others) > 1:
+            return f"its inputs {', '.join(map(_text, known))} do not fit each other"
+        result += tuple(others or {1})
+    inferred = graph.shape(node.proto.output[0])
+    if len(known) < len(shapes) or not shapes or not is_static(inferred) or inferred == result:
+        return ""
+    return f"its result is {_text(result)}, and that of the model {_text(inferred)}"
+
+
+def misfit_norm(graph: SessionGraph, node: Node) -> str:
+    """Returns why the nodes that replace a GroupNormalization do not fit its scale and bias; "" for another node, if
+    they do, and if that is not known. From opset 21 on there is one scale a channel, before one a group."""
+    if node.op_type != "GroupNormalization" or len(node.proto.input) < 3:
+        return ""
+    data, *vectors = [graph.shape(name) for name in node.proto.input[:3]]
+    sizes = [shape[0] for shape in vectors if shape is not None and len(shape) == 1]
+    known = [size for size in sizes if isinstance(size, int) and size != 1]
+    if len(set(known)) > 1:
+        return f"its scale has {known[0]} elements, and its bias {known[1]}"
+    if graph.opset < _FIRST_BY_CHANNEL or not graph.runtime.traits.follows_computed_sizes:
+        return ""
+    return _of_other_count([(size,) for size in known], data[1]) if is_static(data) and len(data) > 1 else ""
 
 
 def _gathered(shapes: Sequence[Shape], axis: int) -> str:

@@ -52,16 +52,24 @@ def refused_window(graph: SessionGraph, node: Node) -> str:
 def _forwards(node: Node, sizes: Shape, kernel: Shape) -> str:
     strides, dilations, pads = _moves(node, len(sizes))
     padding = attribute(node, "auto_pad")
-    if padding is not None and padding.s in _SAME:
-        return ""
+    is_same = padding is not None and padding.s in _SAME
+    ceiling = attribute(node, "ceil_mode")
+    rounds_up = ceiling is not None and ceiling.i != 0
     for i, (size, length, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=False)):
         if not isinstance(size, int) or not isinstance(length, int) or len(pads) < 2 * len(sizes):
             continue
-        padded = _unsigned(size + pads[i] + pads[i + len(sizes)])
         window = _unsigned(1 + (length - 1) * dilation)
+        if is_same:
+            if window >= 1 << 31:  # inference pads nothing, and comes to another result
+                return f"its window is {window - (1 << 32)}"
+            if stride <= 0:
+                return f"its stride is {stride}"
+            continue  # the padding makes room for any other window
+        padded = _unsigned(size + pads[i] + pads[i + len(sizes)])
         if window > padded:
             return f"its window of {window} is larger than its input, {padded} with the padding"
-        if stride == 0 or (stride < 0 and padded - window >= 2 * -stride):
+        moves = padded - window
+        if stride == 0 or (stride < 0 and (moves >= -stride or (rounds_up and moves))):
             return f"its stride is {stride}"
     return ""
 
@@ -69,21 +77,23 @@ def _forwards(node: Node, sizes: Shape, kernel: Shape) -> str:
 def _backwards(node: Node, sizes: Shape, kernel: Shape) -> str:
     strides, dilations, pads = _moves(node, len(sizes))
     added, wanted = _ints(node, "output_padding"), _ints(node, "output_shape") or ()
-    given = kernel, strides, dilations, *((added,) if added else ()), *((wanted,) if wanted else ())
+    group, padding = attribute(node, "group"), attribute(node, "auto_pad")
+    is_same = padding is not None and padding.s in _SAME
+    read = () if is_same else (kernel,)  # the kernel reads what is in front of too short a kernel_shape
+    given = *read, strides, dilations, *((added,) if added else ()), *((wanted,) if wanted else ())
     if any(len(each) < len(sizes) for each in given):
         return f"an attribute is for less than {len(sizes)} dimensions"
-    group, padding = attribute(node, "group"), attribute(node, "auto_pad")
     if group is not None and group.i < 0:
         return f"it has {group.i} groups"
     for i, size in enumerate(sizes):
-        length = kernel[i]
+        length = kernel[i] if i < len(kernel) else 0
         if not isinstance(size, int) or not isinstance(length, int):
             continue
         if wanted:
             last = wanted[i - len(sizes)]
             if last < size:
                 return f"its output_shape has {last} for an input of {size}"
-        elif (padding is None or padding.s not in _SAME) and len(pads) >= 2 * len(sizes):
+        elif not is_same and len(pads) >= 2 * len(sizes):
             window = 1 + (length - 1) * dilations[i]
             result = strides[i] * (size - 1) + window + (added[i] if added else 0) - pads[i] - pads[i + len(sizes)]
             if result < 0:

@@ -27,7 +27,7 @@ from dmlsplit.models.schemas import schema_of, types_of
 from dmlsplit.models.scope import LEARNING, Origin, Scope, inside
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.contributed_checks import NotLoaded
-from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, MEMCPY_TO_HOST, row_of
 from dmlsplit.targets.runtime_versions import Runtime
 
 _FIRST_WITH_DEFAULTS = 4
@@ -46,8 +46,8 @@ _SHAPED_AS: Final = {
 }
 """Operators of com.microsoft, each with the ONNX operator whose outputs have the same shapes; for an Identity, only the
 first."""
-_COPIES: Final = frozenset({"MemcpyFromHost", "MemcpyToHost"})
-"""ONNX Runtime's own operators of the default domain whose output has the shape of their input."""
+_COPIES: Final = frozenset({MEMCPY_FROM_HOST, MEMCPY_TO_HOST})
+"""ONNX Runtime's own operators whose output has the shape of their input."""
 _UNREAD_LENGTHS: Final = {"OneHot": 1}
 """The inputs whose elements inference does not read, by operators whose sizes are otherwise known."""
 _OF_SEQUENCES: Final = frozenset({"SequenceAt", "ConcatFromSequence"})

@@ -248,9 +248,12 @@ class SessionGraph(VersionFacts):
 
     @cached_property
     def large_tensors(self) -> Mapping[str, Shape]:
-        """The sizes of the tensors of 2^32 elements and more that the graph's nodes read and write, by name."""
+        """The sizes of the tensors of 2^32 elements and more, or with such a size, that the graph's nodes read and
+        write, by name."""
         shapes = {name: self.shape(name) for name in self.graph.values}
-        large = {shape for shape in set(shapes.values()) if is_static(shape) and math.prod(shape) >= _LARGE}
+        large = {
+            shape for shape in set(shapes.values()) if is_static(shape) and max(math.prod(shape), *shape, 0) >= _LARGE
+        }
         return {name: shape for name, shape in shapes.items() if shape in large and shape is not None} if large else {}
 
     @property

@@ -110,12 +110,16 @@ class RuntimeTraits:
     checks_stored_tensors: bool = False
     """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
     indices are beyond its dimensions."""
+    follows_computed_sizes: bool = False
+    """True if inference follows sizes that the nodes of a function compute from the shape of its input."""
     checks_ranks_of_weights: bool = False
     """True if a model is not loaded with a Conv whose weights have another rank than its input, or the process ends;
     False if only DirectML's kernel checks them."""
     checks_windows: bool = False
     """True if a model is not loaded with a convolution or pool whose attributes have values or numbers of values that
     make no sense, or whose weights have another rank than its input; False if only DirectML's kernel checks them."""
+    activations_in_any_case: bool = False
+    """True if a GRU, LSTM or RNN on DirectML takes the names of its activations in upper and lower case."""
     activates_by_hard_swish: bool = False
     """True if a FusedConv takes a HardSwish as its activation."""
     refuses_recursion: bool = False
@@ -182,6 +186,7 @@ _1_21: Final = replace(
     keeps_attentions=True,
     merges_reshapes=True,
     leaves_large_products=True,
+    activations_in_any_case=True,
     quantized=_QUANTIZED_1_21,
 )
 _1_23: Final = replace(
@@ -192,7 +197,9 @@ _1_23: Final = replace(
     reads_large_constants=True,
     quantized=_QUANTIZED_1_23,
 )
-_1_24: Final = replace(_1_23, uninferred=frozenset(), checks_stored_tensors=True, quantized=_QUANTIZED_1_24)
+_1_24: Final = replace(
+    _1_23, uninferred=frozenset(), checks_stored_tensors=True, follows_computed_sizes=True, quantized=_QUANTIZED_1_24
+)
 _1_30: Final = replace(
     _1_24,
     reads_overloads=True,

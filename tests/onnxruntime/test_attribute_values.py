@@ -150,7 +150,9 @@ def test_attributes_that_the_cpu_needs():
     inputs = "double[3,1,5] x, double[1,8,5] w, double[1,8,2] r"
     text = f"({inputs}) => (double[3,1,1,2] y) {{ [n] y = LSTM(x, w, r) }}"
     assert placed_model(models.text(text, 14)).failure.message.endswith("it has no hidden_size")
-    on_dml = text.replace("double", "float")
+    on_dml = text.replace("double", "float")  # as if it were 1
+    assert placed_model(models.text(on_dml, 14)).created is False
+    on_dml = on_dml.replace("8", "4").replace(",2]", ",1]")
     assert placed_model(models.text(on_dml, 14)).created is True
     matched = "(string[2] x) => (bool[2] y) { [n] y = RegexFullMatch(x) }"
     assert placed_model(models.text(matched, 20)).failure.message.endswith("it has no pattern")
@@ -243,3 +245,24 @@ def test_a_hard_swish_is_an_activation_of_new_versions():
 )
 def test_axes_that_are_not_given_are_the_default_ones(body, opset, created):
     assert placed_model(models.text(body, opset), "1.24.4").created is created
+
+
+@pytest.mark.parametrize(
+    ("given", "created"),
+    [
+        ('activation = "Softmax"', True),
+        ('activation = "Softmax", activation_axis = -2', True),
+        ('activation = "Softmax", activation_axis = 2', False),
+        ('activation = "Softmax", activation_axis = -3', False),
+        ('activation = "Relu"', False),
+        ('activation = "softmax"', False),
+        ('activation = ""', False),
+    ],
+)
+def test_the_activation_of_a_product(given, created):
+    """Asked of 1.20.1 and 1.24.4."""
+    node = f"com.microsoft.FusedMatMulActivation<{given}>(x, z)"
+    for rows, answer in (("2", created), ("N", True)):
+        text = f"(float[{rows},3] x, float[3,4] z) => (float[?,?] y) {{ [n] y = {node} }}"
+        found = placed_model(models.text(text, 17, domains=["com.microsoft"]))
+        assert (found.created, str(found.nodes["n"].provider)) == (answer, "DML")

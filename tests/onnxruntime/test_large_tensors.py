@@ -17,6 +17,8 @@ from tests.onnxruntime.placements import placed_model
         ("(float[N,4294967296] x) => (float[N,4294967296] y) { [n] y = Relu(x) }", True),
         ("(float[65536,65536] x) => (int64[2] y) { [n] y = Shape(x) }", True),
         ("(float[65536,65536] x, float[2] q) => (float[2] y) { [n] y = Relu(q) }", True),
+        ("(float[0,4294967296] x) => (float[0,4294967296] y) { [n] y = Relu(x) }", False),
+        ("(float[0,4294967295] x) => (float[0,4294967295] y) { [n] y = Relu(x) }", True),
         ("(float[2,2147483647] x, float[2147483647,3] w) => (float[2,3] y) { [n] y = MatMul(x, w) }", False),
     ],
 )

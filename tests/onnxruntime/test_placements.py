@@ -556,3 +556,18 @@ def test_a_resize_that_does_not_extrapolate_by_zeros_is_on_the_cpu(mode, value, 
     constants = "<float[4] s = {1,1,2,2}, float[8] r = {0,0,0,0,1,1,1,1}>"
     found = placed(f"(float[1,1,4,4] x) => (float[?,?,?,?] y) {constants} {{ y = {resize}(x, r, s) }}")
     assert where(found)["y"] == provider
+
+
+def test_copies_of_onnxruntime_in_a_file():
+    """Asked of all versions. A MemcpyToHost leaves its result on the CPU, and a MemcpyFromHost reads it there; in a
+    fused graph their kernels fail."""
+    made = "(float[2] x) => (float[?] y) {{ [p] a = NonZero(x) [n] b = {}(a) [q] c = Cast<to=1>(b) [r] y = Relu(c) }}"
+    for version in ("1.18.0", "1.24.4"):
+        to_host = placed_model(models.text(made.format("MemcpyToHost"), 17), version)
+        from_host = placed_model(models.text(made.format("MemcpyFromHost"), 17), version)
+        assert where(to_host) == {"p": "DML", "n": "DML", "q": "CPU", "r": "CPU"}
+        assert where(from_host) == {"p": "DML", "n": "DML", "q": "DML", "r": "DML"}
+        assert (to_host.copies, from_host.copies) == ((0, 0), (1, 0))
+        for operator in ("MemcpyToHost", "MemcpyFromHost"):
+            fused = f"(float[2] x) => (float[2] y) {{ a = Relu(x) [n] y = {operator}(a) }}"
+            assert placed_model(models.text(fused, 17), version).failure.node == "n"

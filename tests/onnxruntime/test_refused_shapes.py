@@ -99,3 +99,72 @@ def test_vectors_with_an_element_for_each_channel(node, sizes, count, created):
     weights = "float[4,3,3,3] w, float[3,4,3,3] v, float[4,2,3,3] u, float[1,4,8,8] z"
     graph = f"(float[{sizes}] x, {weights}, float[{count}] a) => (float[] y) {{ y = {node} }}"
     assert placed_model(models.text(graph, 13), "1.24.4").created is created
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "created"),
+    [
+        ("2,3", "2,3", True),
+        ("2,3", "2,1", True),
+        ("2,3", "3", True),
+        ("2,3", "2,4", False),
+        ("2,1", "2,3", False),
+        ("3", "2,3", False),
+        ("2,3", "0,1", False),
+        ("2,0", "4,1", False),
+        ("N,3", "2,1", True),
+        ("N,3", "2,4", True),
+    ],
+)
+def test_sums_below_opset_8(first, second, created):
+    """The result is like the first input; DirectML's kernel broadcasts."""
+    for operator in ("Max", "Mean", "Min", "Sum"):
+        for opset in (6, 7):
+            made = models.text(
+                f"(float[{first}] x, float[{second}] z) => (float y) {{ [n] y = {operator}(x, z) }}", opset
+            )
+            made.graph.output[0].type.tensor_type.ClearField("shape")
+            assert placed_model(made).created is created
+
+
+@pytest.mark.parametrize(
+    ("operator", "sizes", "block", "created"),
+    [
+        ("SpaceToDepth", "1,4,8,8", 16, True),
+        ("SpaceToDepth", "1,4,8,8", 32767, True),
+        ("SpaceToDepth", "1,4,8,8", 32768, False),
+        ("DepthToSpace", "1,64,4,4", 46340, True),
+        ("DepthToSpace", "1,64,4,4", 65536, False),  # the process ends
+        ("DepthToSpace", "1,64,4,4", 2**31 - 1, False),
+    ],
+)
+def test_large_blocks(operator, sizes, block, created):
+    made = models.text(f"(float[{sizes}] x) => (float[?,?,?,?] y) {{ [n] y = {operator}<blocksize = {block}>(x) }}", 17)
+    for version in ("1.20.1", "1.24.4"):
+        assert placed_model(made, version).created is created
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scale", "bias", "opset", "answers"),
+    [
+        ("1,8,4,4", "8", "8", 21, (True, True)),
+        ("1,8,4,4", "1", "1", 21, (True, True)),
+        ("1,8,4,4", "2", "2", 21, (True, False)),
+        ("1,8,4,4", "2", "K", 21, (True, False)),
+        ("1,8,4,4", "1", "2", 21, (True, False)),
+        ("1,8,4,4", "K", "8", 21, (True, True)),
+        ("N,8,4,4", "2", "2", 21, (True, True)),
+        ("1,C,4,4", "2", "2", 21, (True, True)),
+        ("N,8,4,4", "2", "8", 21, (False, False)),
+        ("1,8,4,4", "8", "8", 18, (True, True)),
+        ("1,8,4,4", "2", "8", 18, (False, False)),
+    ],
+)
+def test_the_scale_of_a_group_normalization(sizes, scale, bias, opset, answers):
+    """Asked of all versions; from 1.24 on, inference follows the sizes that its nodes compute."""
+    inputs = f"float[{sizes}] x, float[{scale}] s, float[{bias}] b"
+    node = "GroupNormalization<num_groups = 2>(x, s, b)"
+    made = models.text(f"({inputs}) => (float[?,?,?,?] y) {{ [n] y = {node} }}", opset)
+    versions = ("1.18.0", "1.20.1", "1.23.2", "1.24.4", "1.30.0")
+    created = [placed_model(made, version).created for version in versions]
+    assert created == [answers[0]] * 3 + [answers[1]] * 2

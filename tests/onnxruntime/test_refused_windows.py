@@ -29,6 +29,14 @@ def created(text, opset=17):
         ("kernel_shape = [11, 11], pads = [1, 1, 1, 1]", NEWER),
         ('kernel_shape = [9, 9], auto_pad = "SAME_LOWER"', BOTH),
         ('kernel_shape = [9, 9], auto_pad = "VALID"', NEWER),
+        ('kernel_shape = [-1, -1], auto_pad = "SAME_UPPER"', NEWER),
+        ('kernel_shape = [3, -1], auto_pad = "SAME_LOWER"', NEWER),
+        ('kernel_shape = [0, 0], auto_pad = "SAME_UPPER"', OLDER),
+        ('kernel_shape = [-5, -5], dilations = [2, 2], auto_pad = "SAME_UPPER"', NEWER),
+        ('kernel_shape = [3, 3], strides = [0, 0], auto_pad = "SAME_UPPER"', NEWER),
+        ('kernel_shape = [3, 3], strides = [-20, -20], auto_pad = "SAME_UPPER"', NEWER),
+        ("kernel_shape = [3, 3], strides = [-5, -5]", NEWER),
+        ("kernel_shape = [3, 3], strides = [-6, -6]", OLDER),
         ("dilations = [4, 4]", NEWER),
         ("kernel_shape = [0, 0]", OLDER),
         ("kernel_shape = [-1, -1]", NEWER),
@@ -119,3 +127,17 @@ def test_the_failure_names_the_node_and_its_window():
         "n",
         "MaxPool n: Attribute kernel_shape must only contain positive values; the model is not loaded",
     )
+
+
+def test_a_stride_backwards_where_sizes_are_rounded_up():
+    for mode, answers in ((0, OLDER), (1, NEWER)):
+        given = f"kernel_shape = [3, 3], strides = [-6, -6], ceil_mode = {mode}"
+        assert created(f"(float[1,3,8,8] x) => (float y) {{ [n] y = MaxPool<{given}>(x) }}") == answers
+
+
+def test_a_short_kernel_shape_of_a_transposed_convolution():
+    """The kernel reads what is in front of it; where the padding follows from the sizes, that makes no difference."""
+    for padding, answers in (("SAME_LOWER", OLDER), ("SAME_UPPER", OLDER), ("VALID", NEWER)):
+        given = f'kernel_shape = [3], auto_pad = "{padding}"'
+        text = f"(float[1,4,8,8] x, float[4,3,3,3] w) => (float y) {{ [n] y = ConvTranspose<{given}>(x, w) }}"
+        assert created(text) == answers
