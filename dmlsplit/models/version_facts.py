@@ -21,6 +21,8 @@ _NEW_TRANSPOSE: Final = 21
 _PRODUCTS: Final = frozenset({"Gemm", "MatMul"})
 _NEW_WHERE: Final = 16
 """From this version of Where on, old versions of ONNX Runtime do not fuse it with a Not that feeds it."""
+_NEW_PAD: Final = 21
+"""From this version of Pad on, old versions of ONNX Runtime do not fuse it with the Conv or pool that it feeds."""
 _NEW_RESHAPE: Final = 19
 """From this version of Reshape on, old versions of ONNX Runtime do not fuse its shape."""
 
@@ -130,6 +132,12 @@ class VersionFacts(Protocol):
         """True if the graph has a Where, and the session's version of ONNX Runtime fuses it with the Not in front of
         it; old versions do not from opset 16 on."""
         return "Where" in self.operators_in_file and (self.opset < _NEW_WHERE or self.traits.fuses_new_wheres)
+
+    @property
+    def fuses_pads(self) -> bool:
+        """True if the graph has a Pad, and the session's version of ONNX Runtime fuses it with the Conv or pool that it
+        feeds; old versions do not from opset 21 on."""
+        return "Pad" in self.operators_in_file and (self.opset < _NEW_PAD or self.traits.fuses_new_pads)
 
     @property
     def fuses_reshapes(self) -> bool:

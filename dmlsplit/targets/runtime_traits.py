@@ -88,6 +88,14 @@ class RuntimeTraits:
     """True if the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
     fuses_new_convs: bool = False
     """True if scales and shifts that follow a Conv of version 22 are fused into its weights."""
+    pads_any_window: bool = False
+    """True if a Pad is also fused with an AveragePool, and with a window behind a Cast; False if only with a Conv or
+    MaxPool."""
+    pads_unpadded_windows: bool = False
+    """True if a Pad is fused with a window that has no pads of its own."""
+    fuses_new_pads: bool = False
+    """True if a Pad of version 21 or newer is fused with the window that it feeds, and a Pad in front of a Cast of
+    version 19 or newer."""
     fuses_new_wheres: bool = False
     """True if a Not that feeds a Where of version 16 is fused with it."""
     fuses_new_transposes: bool = False
@@ -170,12 +178,18 @@ _1_18: Final = RuntimeTraits(
     quantized=_QUANTIZED_1_18,
 )
 _1_19: Final = replace(
-    _1_18, removes_clips=False, merges_shapes=False, checks_ranks_of_weights=True, quantized=_QUANTIZED_1_19
+    _1_18,
+    removes_clips=False,
+    merges_shapes=False,
+    pads_any_window=True,
+    checks_ranks_of_weights=True,
+    quantized=_QUANTIZED_1_19,
 )
 _1_20: Final = replace(
     _1_19,
     uninferred=_COMPARISONS | {"OneHot"},
     fuses_first=True,
+    pads_unpadded_windows=True,
     ifs_read_sequences=True,
     quantized=_QUANTIZED_1_20,
 )
@@ -210,6 +224,7 @@ _1_30: Final = replace(
     fuses_new_reshapes=True,
     keeps_allowzero=True,
     fuses_new_convs=True,
+    fuses_new_pads=True,
     fuses_new_wheres=True,
     fuses_new_transposes=True,
     removes_new_dropouts=True,

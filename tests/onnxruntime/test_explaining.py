@@ -17,6 +17,7 @@ from tests.models import text
 GLU = "(float[1,8,4,4] x) => (float[1,4,4,4] o) { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"
 
 
+PADS = "(float[1,2,4,4] x) => (float[?,?,?,?] o) <int64[8] p = {0,0,1,1,0,0,1,1}>"
 IMAGE = "(float[1,2,4,4] x) => (float[?,?,?,?] o) <float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] c = {1,2}>"
 MATRIX = "(float[2,6] x, float[2,6] y, float[6,6] w) => (float[?,?] o)"
 CONSTANTS = (
@@ -47,6 +48,7 @@ CHANGED = {
         "a",
         Fate.REMOVED,
     ),
+    "pad_fusion": (f"{PADS} {{ a = Pad(x, p) o = AveragePool<kernel_shape=[2,2]>(a) }}", "a", Fate.FUSED),
     "shape_input_merge": (
         "(float[N,6] x) => (int64[2] a, int64[2] u) { a = Shape(x) n = Neg(x) u = Shape(n) }",
         "a",
@@ -73,6 +75,11 @@ CHANGED = {
         "(bool[2,6] x, float[2,6] z) => (float[2,6] o) { a = Not(x) b = Not(a) o = Where(b, z, z) }",
         "a",
         Fate.REMOVED,
+    ),
+    "later_pad_fusion": (
+        f"{PADS} {{ f = Add(p, p) a = Pad(x, f) o = AveragePool<kernel_shape=[2,2]>(a) }}",
+        "a",
+        Fate.FUSED,
     ),
     "shapes_of_branches": (
         "(float[N,6] x, float[N,6] z) => (int64[?] o, int64[?] u) <bool t = {1}> { [i] u = If(t) <"

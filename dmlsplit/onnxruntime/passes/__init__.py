@@ -44,6 +44,7 @@ from dmlsplit.onnxruntime.passes.matmul_integer_to_float import matmul_integer_t
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from dmlsplit.onnxruntime.passes.not_where_fusion import later_not_where_fusion, not_where_fusion
+from dmlsplit.onnxruntime.passes.pad_fusion import later_pad_fusion, pad_fusion
 from dmlsplit.onnxruntime.passes.qdq_propagation import qdq_propagation
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
@@ -77,6 +78,7 @@ def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: st
 
 
 _NOOPS: Final = "removes_dropouts removes_casts removes_clips"
+_PADS: Final = "fuses_pads pads_any_window pads_unpadded_windows fuses_new_pads"
 
 MOVES: Final = _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes compares_all_numbers")
 BEFORE_PLACEMENT: Final = (
@@ -84,6 +86,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
     _pass(1, remove_first_noops, asks=_NOOPS),
     _pass(1, not_where_fusion, "Where", "fuses_wheres"),
+    _pass(1, pad_fusion, "Pad", _PADS),
     _pass(1, shape_input_merge, "Shape", "merges_shapes"),
     _pass(1, constant_sharing),
     _pass(1, first_subexpression_elimination, asks="compares_all_numbers"),
@@ -91,6 +94,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, identities_of_branches, "Identity"),
     _pass(1, noops_of_branches, asks=_NOOPS),
     _pass(1, later_not_where_fusion, "Where", "fuses_wheres"),
+    _pass(1, later_pad_fusion, "Pad", _PADS),
     _pass(1, shapes_of_branches, "Shape", "merges_shapes"),
     _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination, asks="compares_all_numbers"),
