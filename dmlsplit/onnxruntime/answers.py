@@ -46,7 +46,7 @@ from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
-from dmlsplit.onnxruntime.placing import placed
+from dmlsplit.onnxruntime.placing import is_created, placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
@@ -282,9 +282,16 @@ def _failures(
     if graph.is_main and not graph.runtime.traits.maps_shared_inputs:
         found += _shared_inputs(graph)
     left = indices_left(graph)
+    unfailing: set[tuple[int, str, bool]] = set()
+    """The nodes without failures: nodes that are alike fail alike."""
     for node in graph.order:
-        if node.index not in facts:
-            found += _of_neighbour(graph, node, places[node.index], node.index in left)
+        alike = graph.alike[node.index], node.op_type, node.index in left
+        if node.index in facts or alike in unfailing:
+            continue
+        failures = list(_of_neighbour(graph, node, places[node.index], node.index in left))
+        found += failures
+        if not failures and not is_created(graph, node):
+            unfailing.add(alike)
     return found
 
 
@@ -477,12 +484,12 @@ def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
     and so is everything that the CPU reads for it. False if it is created at the first Run; None if that is not known.
     Source: AbiOpKernel of MLOperatorAuthorImpl.cpp."""
     proto = graph.nodes[node.index].proto
-    open_sizes = [name for name in proto.input if name and not is_static(graph.shape(name))]
+    open_sizes = [name for name in proto.input[:] if name and not is_static(graph.shape(name))]
     read = () if proto.op_type == MEMCPY_FROM_HOST else row_of(proto.op_type).cpu_inputs  # which copies at each Run
-    on_cpu = [name for i, name in enumerate(proto.input) if name and i in read]
+    on_cpu = [name for i, name in enumerate(proto.input[:]) if name and i in read]
     if not all(map(graph.is_known_to_kernels, on_cpu)):
         return False
-    if not graph.model.contradicted.isdisjoint(proto.output):
+    if not graph.model.contradicted.isdisjoint(proto.output[:]):
         return None  # some kernels are, some are not
     if not open_sizes:
         return True

@@ -19,7 +19,6 @@ from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.tensors import element_type
-from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
     GraphNode,
@@ -177,8 +176,12 @@ class GraphBuilder:
     def alive(self) -> list[Node]:
         """Returns the nodes that an output of the graph depends on, in order."""
         members = set(self.group)
-        ends = [value.producer for value in self.exits if value.producer is not None]
-        needed = set(depth_first(ends, lambda node: members.intersection(node.producers)))
+        needed = {value.producer for value in self.exits if value.producer is not None}
+        todo = list(needed)
+        while todo:
+            before = members.intersection(todo.pop().producers) - needed
+            needed |= before
+            todo += before
         return [node for node in self.group if node in needed]
 
     def _rows(self, node: Node) -> Iterator[_Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import onnx
 
@@ -27,10 +27,20 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
     """Maps the index of each Split and Concat of a graph to its facts; nodes with too few known facts are left out."""
 
     def made() -> Mapping[int, RuntimeFacts]:
-        judged = [node for node in graph.nodes if node.op_type in JUDGED]
         equal: dict[RuntimeFacts, RuntimeFacts] = {}  # equal facts are one object: caches find them by identity
-        found = ((node.index, _facts_of(graph, node)) for node in judged)
-        return {index: equal.setdefault(facts, facts) for index, facts in found if facts is not None}
+        known: dict[object, RuntimeFacts | None] = {}
+        found = {}
+        for node in graph.nodes:
+            if node.op_type not in JUDGED:
+                continue
+            own = _own_of(graph, node)
+            alike = graph.alike[node.index], own
+            if alike not in known:
+                facts = _facts_of(graph, node, own)
+                known[alike] = None if facts is None else equal.setdefault(facts, facts)
+            if (of_node := known[alike]) is not None:
+                found[node.index] = of_node
+        return found
 
     return graph.once("facts", made)
 
@@ -77,15 +87,31 @@ def _is_open(graph: SessionGraph, name: str) -> bool:
     return graph.is_open(name) and not graph.model.is_unfinished
 
 
-def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
+class _Own(NamedTuple):
+    """The facts of a Split or Concat that the other nodes of its graph determine."""
+
+    declared: tuple[Shape | None, ...]
+    folded: bool
+    prefers_cpu: bool
+
+
+def _own_of(graph: SessionGraph, node: Node) -> _Own:
+    return _Own(
+        tuple([_declared(graph, value) for value in node.outputs]),
+        node.index in graph.graph.folded or graph.is_removed,
+        graph.graph.kept(node).index in graph.preferring_cpu,
+    )
+
+
+def _facts_of(graph: SessionGraph, of: Node, own: _Own) -> RuntimeFacts | None:
     """Returns the facts of a Split or Concat; None if too few are known."""
     node, scope = of.proto, graph.scope
-    names = list(node.input)
+    names = node.input[:]
     read = names[:1] if node.op_type == "Split" else names
     data_type = next((kind for kind, _ in map(scope.type_of, read) if kind), None)
     if not scope.origin.opset or not read or not all(read) or data_type is None:
         return None
-    attributes = {attribute.name: attribute for attribute in node.attribute}
+    attributes = {attribute.name: attribute for attribute in node.attribute[:]}
     shapes = tuple([graph.shape(name) for name in read])
     known = list(zip(read, shapes, strict=True))
     facts = RuntimeFacts(
@@ -96,14 +122,14 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
         signed(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
         inputs=len(names),
-        omitted=tuple([i for i, name in enumerate(node.output) if not name]),
-        declared=tuple([_declared(graph, value) for value in of.outputs]),
+        omitted=tuple([i for i, name in enumerate(node.output[:]) if not name]),
+        declared=own.declared,
         owned=tuple([_is_owned(graph, name) for name in read]),
         stored_rank=max((len(shape or ()) for name, shape in known if graph.is_initializer(name)), default=0),
-        folded=of.index in graph.graph.folded or graph.is_removed,
+        folded=own.folded,
         ir_version=graph.model.ir_version,
         shapes_known=all(is_static(shape) or _is_open(graph, name) for name, shape in known),
-        prefers_cpu=graph.graph.kept(of).index in graph.preferring_cpu,
+        prefers_cpu=own.prefers_cpu,
         axis_given="axis" in attributes,
         both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",
     )
@@ -173,7 +199,7 @@ def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
     scope, node = graph.run_scope, graph.nodes[index]
     if scope is None:
         return None
-    names = list(node.proto.input)
+    names = node.proto.input[:]
     is_split = node.op_type == "Split"
     lengths = scope.integers(names[1]) if is_split and len(names) > 1 else None
     after = node if moved(graph) is None else judged_after(graph).get(index, node)

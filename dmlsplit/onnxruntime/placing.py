@@ -27,6 +27,8 @@ _BESIDE_MOVED: Final = frozenset({"Squeeze", "Unsqueeze", "Gather"})
 """Operators that are created where a Transpose is moved, and not in its place."""
 _MOVED: Final = _BESIDE_MOVED | {"Transpose"}
 """The operators of the nodes that are inserted where a Transpose is moved."""
+_READING_OTHERS: Final = frozenset({"Identity", "Reshape"})
+"""The operators of the nodes that may read other tensors after optimization."""
 _ON_CPU: Final = frozenset({Cell.CPU, Cell.EXPANDED_ON_CPU})
 
 
@@ -42,6 +44,9 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     is of `graph`, or of the same graph after further optimization."""
     if node.op_type in JUDGED:
         return _by_facts(graph, facts_after(graph).get(node.index))
+    if not is_created(graph, node) and not node.is_inserted and node.op_type not in _READING_OTHERS:
+        alike = graph.alike[node.index]
+        return graph.once(("placed", alike), lambda: _neighbour(graph, node, graph.cell(node.index)))
     cell = cell_after(graph, node)
     # For other operators the node of the file decides; an Identity may read another tensor after optimization, and so
     # does what stands for several Reshapes.
@@ -141,7 +146,7 @@ def _neighbour(graph: SessionGraph, node: Node, cell: Cell | None) -> Placed:
     if is_moved := _is_moved(node):
         names, written = [[v.known for v in values if v.name] for values in (node.inputs, node.outputs)]
     else:
-        names, written = [node.inputs[0].known] if _is_contiguous(node) else list(proto.input), proto.output
+        names, written = [node.inputs[0].known] if _is_contiguous(node) else proto.input[:], proto.output[:]
     traits = row_of(node.op_type if is_moved else proto.op_type)
     wrong_count = traits.fused_with not in (None, len(names))
     on_cpu = traits.cpu_inputs
@@ -156,7 +161,7 @@ def _neighbour(graph: SessionGraph, node: Node, cell: Cell | None) -> Placed:
         empty = any(0 in shape for shape in shapes if shape is not None)
         return Placed(on_dml, False if empty else True if on_dml else None)
     # ONNX Runtime's inference may find shapes that this inference did not.
-    lost = not graph.model.lost.isdisjoint(proto.output)
+    lost = not graph.model.lost.isdisjoint(proto.output[:])
     unknown = not lost and all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
     return Placed(on_dml, None if unknown or graph.model.is_unfinished else False)
 
@@ -167,7 +172,7 @@ def fused_ends(graph: SessionGraph, node: Node) -> tuple[Value, ...]:
     cannot be fused."""
     if not graph.is_expanded(node.index):
         return ()
-    shapes = [graph.shape(name) if name else None for name in node.proto.input]
+    shapes = [graph.shape(name) if name else None for name in node.proto.input[:]]
     ends = _fused_ends(graph, node.proto, graph.types_of_tensors(node.index)[0], shapes)
     return tuple([value for i, value in enumerate(node.outputs) if i in ends])
 
@@ -179,7 +184,7 @@ def _fused_ends(
     body = body_of(node, types, graph.opset, graph.model.inference, shapes)
     if body is None:
         return set()
-    made = {name: i for i, each in enumerate(body.nodes) if each.op_type != "Constant" for name in each.output}
+    made = {name: i for i, each in enumerate(body.nodes) if each.op_type != "Constant" for name in each.output[:]}
 
     def before(index: int) -> Iterator[int]:
         return (made[name] for name in body.nodes[index].input if name in made)
@@ -193,10 +198,10 @@ def _fused_ends(
         each, cell = body.nodes[index], cell_of(index)
         on_cpu = row_of(each.op_type).cpu_inputs
         # an input for the CPU is not a constant if the body computes it
-        if any(name in made for i, name in enumerate(each.input) if i in on_cpu):
+        if any(name in made for i, name in enumerate(each.input[:]) if i in on_cpu):
             return False
-        read = [name for i, name in enumerate(each.input) if name and i not in on_cpu]
-        is_sized = all(is_static(body.shapes.get(name)) for name in (*read, *filter(None, each.output)))
+        read = [name for i, name in enumerate(each.input[:]) if name and i not in on_cpu]
+        is_sized = all(is_static(body.shapes.get(name)) for name in (*read, *filter(None, each.output[:])))
         return None if cell is None else is_fused(cell) and is_sized
 
     found = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -57,6 +57,10 @@ class _Added(NamedTuple):
     is_constant: bool
     elements: Array | None
     arranged: Arranged | None
+
+
+_OF_SIZES: Final = frozenset({"int32", "int64"})
+"""The types of tensors that hold sizes and positions."""
 
 
 class SessionGraph(VersionFacts):
@@ -135,6 +139,7 @@ class SessionGraph(VersionFacts):
             return
         self._read_inside = left
         self._captured, self._captured_types, self._cells = self._all_captured(), {}, {}
+        vars(self).pop("alike", None)
         self._implemented = self._all_implemented()
         self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
         self.once = Once()
@@ -160,7 +165,7 @@ class SessionGraph(VersionFacts):
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
         other._operators, other._cells = {}, {}
-        for known in ("fusions", "has_subgraphs"):  # they belong to the other runtime
+        for known in ("alike", "fusions", "has_subgraphs"):  # they belong to the other runtime
             vars(other).pop(known, None)
         other._implemented = other._all_implemented()
         if other._optimized_otherwise(self):
@@ -186,8 +191,8 @@ class SessionGraph(VersionFacts):
             return False
         for i, node in enumerate(self.nodes):
             kernel = self.has_cpu_kernel(i) != other.has_cpu_kernel(i)
-            sized = not by_size or all(is_static(self.shape(name)) for name in node.proto.output if name)
-            if (kernel or not sized) and all(map(self.is_constant, filter(None, node.proto.input))):
+            sized = not by_size or all(is_static(self.shape(name)) for name in node.proto.output[:] if name)
+            if (kernel or not sized) and all(map(self.is_constant, filter(None, node.proto.input[:]))):
                 return True
         return False
 
@@ -200,7 +205,7 @@ class SessionGraph(VersionFacts):
             captured = list(read_inside(node)) if index in self._captured else []
             # branches that are never taken are there until the graph is folded
             captured += sorted(own & untaken.get(first_output(node), set())) if untaken else []
-            added = made.add(index, node, self._number(index, node), node.input, node.output, captured)
+            added = made.add(index, node, self._number(index, node), node.input[:], node.output[:], captured)
             if captured:
                 added.names_inside = NamesInside.of(node)
         return made
@@ -242,19 +247,22 @@ class SessionGraph(VersionFacts):
         return self.scope.type_of(name)[1] if given else found
 
     @cached_property
+    def _all_shapes(self) -> Set[Shape]:
+        """The known shapes of the tensors that the graph's nodes read and write."""
+        return {shape for shape in map(self.shape, self.graph.values) if shape is not None}
+
+    @cached_property
     def highest_rank(self) -> int:
         """The highest rank of the tensors that the graph's nodes read and write."""
-        return max([len(self.shape(name) or ()) for name in self.graph.values], default=0)
+        return max(map(len, self._all_shapes), default=0)
 
     @cached_property
     def large_tensors(self) -> Mapping[str, Shape]:
         """The sizes of the tensors of 2^32 elements and more, or with such a size, that the graph's nodes read and
         write, by name."""
-        shapes = {name: self.shape(name) for name in self.graph.values}
-        large = {
-            shape for shape in set(shapes.values()) if is_static(shape) and max(math.prod(shape), *shape, 0) >= _LARGE
-        }
-        return {name: shape for name, shape in shapes.items() if shape in large and shape is not None} if large else {}
+        large = {shape for shape in self._all_shapes if is_static(shape) and max(math.prod(shape), *shape, 0) >= _LARGE}
+        shapes = ((name, self.shape(name)) for name in self.graph.values) if large else ()
+        return {name: shape for name, shape in shapes if shape is not None and shape in large}
 
     @property
     def is_main(self) -> bool:
@@ -377,7 +385,7 @@ class SessionGraph(VersionFacts):
             if node.doubts and Doubt.STATIC in node.doubts:
                 continue
             names = [value.name for value in node.inputs if value.name and value.name not in self.graph.constants]
-            by_data = row_of(node.proto.op_type).data_dependent or (lost and not lost.isdisjoint(node.proto.output))
+            by_data = row_of(node.proto.op_type).data_dependent or (lost and not lost.isdisjoint(node.proto.output[:]))
             is_open = by_data or self._has_computed_lengths(node) or not found.isdisjoint(names)
             is_open = is_open or not integers.isdisjoint(names)
             if is_open or (outer is not None and any(map(outer.is_open, names))):
@@ -454,10 +462,35 @@ class SessionGraph(VersionFacts):
             if index in self.inside:
                 own = index
             elif proto.attribute and reads_attributes(domain_of(proto), proto.op_type):
-                own = tuple([each.SerializeToString() for each in proto.attribute])
+                own = tuple([each.SerializeToString() for each in proto.attribute[:]])
             kind = proto.domain, proto.op_type, own, self.types_of_tensors(index)
             kinds.append(first.setdefault(kind, index))
         return kinds
+
+    @cached_property
+    def alike(self) -> Sequence[int]:
+        """For each node, the index of the first node that differs from it in names only: its operator, attributes and
+        constants and its tensors' types and static sizes are the same, and so is everything that follows from these.
+        A node with graphs inside or open sizes, and one that is left on the CPU because it computes with sizes, are
+        like no other."""
+        first: dict[object, int] = {}
+        return [first.setdefault(self._but_for_names(index, node), index) for index, node in enumerate(self.nodes)]
+
+    def _but_for_names(self, index: int, node: Node) -> object:
+        """Returns what nodes that `alike` maps to one index have in common; the index of a node that is like no
+        other."""
+        proto = node.proto
+        if index in self.inside or index in self.preferring_cpu or node.op_type == "Constant":
+            return index
+        shapes = [self.shape(name) for name in (*proto.input[:], *proto.output[:]) if name]
+        if not all(map(is_static, shapes)):
+            return index
+        constants = [name for name in proto.input[:] if name in self.defaults or self.is_constant(name)]
+        types, _ = self.types_of_tensors(index)
+        if any(kind in _OF_SIZES and name not in constants for name, kind in zip(proto.input[:], types, strict=False)):
+            return index  # the elements may be known although they are computed
+        attributes = [each.SerializeToString() for each in proto.attribute[:]]
+        return self._kinds[index], node.op_type, tuple(shapes), tuple(constants), tuple(attributes)
 
     def implemented(self, index: int) -> bool | None:
         """Returns True if DirectML's execution provider has a kernel for a node, False if not; None if that is
@@ -516,8 +549,8 @@ class SessionGraph(VersionFacts):
         not known."""
         if index not in self._element_types:
             node = self.nodes[index]
-            read = [value.name for value in node.inputs] if index in self.graph.replaced else node.proto.input
-            self._element_types[index] = self._types(read), self._types(node.proto.output)
+            read = [value.name for value in node.inputs] if index in self.graph.replaced else node.proto.input[:]
+            self._element_types[index] = self._types(read), self._types(node.proto.output[:])
         return self._element_types[index]
 
     def _types(self, names: Sequence[str]) -> Types:
