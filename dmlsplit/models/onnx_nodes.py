@@ -40,7 +40,7 @@ def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
     """Returns what the model says about a Split: its tensors' types and shapes, its attributes and lengths."""
     version = scope.origin.version
     known, others, mistyped = _attributes(node, ATTRIBUTES.get(version, tuple(_NUMBERS)))
-    inputs, outputs = list(node.input), list(node.output)
+    inputs, outputs = node.input[:], node.output[:]
     data_type, shape = scope.type_of(inputs[0] if inputs else "")
     first = {name: i for i, name in reversed(list(enumerate(outputs)))}
     declared = [scope.declared(name) for name in outputs]
@@ -75,7 +75,7 @@ def _attributes(
     one name, the first counts."""
     known: dict[str, Any] = {}
     others, mistyped = [], []
-    for attribute in node.attribute:
+    for attribute in node.attribute[:]:
         name = attribute.name
         if name not in names:
             others.append(printable(name))
@@ -129,6 +129,16 @@ class _Known(NamedTuple):
         return tuple([replace(each, location=replace(each.location, node=path)) for each in self.findings])
 
 
+@lru_cache(maxsize=64)
+def _clean(specification: str, operator: str) -> Report:
+    """Returns the report of a node about which there is nothing to say."""
+    return Report((), specification, None, operator)
+
+
+def _report(found: tuple[Diagnostic, ...], specification: str, operator: str) -> Report:
+    return Report(found, specification, None, operator) if found else _clean(specification, operator)
+
+
 @lru_cache(maxsize=1024)
 def _known(facts: OnnxSplit | OnnxConcat) -> _Known:
     findings = judge_node(facts, "")
@@ -164,11 +174,11 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
     facts, path = split_facts(node, scope), name_of(node, scope)
     scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
     known = _known(facts)
-    report = Report((*known.on(path), *_unknown_of_split(node, facts, path, hint)), facts.specification, None, "Split")
+    report = _report((*known.on(path), *_unknown_of_split(node, facts, path, hint)), facts.specification, "Split")
     shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
     lengths: Shape | None = facts.given_lengths
     if report.ok:
-        shapes = tuple([_filled(*each, scope) for each in zip(known.shapes, node.output, strict=False)])
+        shapes = tuple([_filled(*each, scope) for each in zip(known.shapes, node.output[:], strict=False)])
         axis, lengths = known.axis, known.lengths
         if lengths is not None and axis is not None and None not in shapes:
             lengths = tuple([shape[axis] for shape in shapes if shape is not None])
@@ -185,7 +195,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
         element=element_type(facts.data_type),
         graph=scope.label,
         input_name=node.input[0] if node.input else "",
-        output_names=tuple(node.output),
+        output_names=tuple(node.output[:]),
         facts=facts,
     )
 
@@ -251,13 +261,13 @@ def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: H
 
 def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
     """Returns what the model says about a Concat: its tensors' types and shapes, and its attributes."""
-    inputs, outputs = list(node.input), list(node.output)
+    inputs, outputs = node.input[:], node.output[:]
     types = [scope.type_of(name) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
     opset = scope.origin.opset
     known, others, mistyped = _attributes(node, ("axis",))
-    return OnnxConcat(
-        max((version for version in VERSIONS if version <= opset), default=0),
+    return _shared_concat(
+        _version_of_concat(opset),
         tuple([printable_shape(shape) for _, shape in types]),
         tuple([data_type for data_type, _ in types]) if any(data_type for data_type, _ in types) else (),
         known.get("axis"),
@@ -273,15 +283,22 @@ def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
     )
 
 
+_shared_concat: Final = lru_cache(maxsize=1024)(OnnxConcat)
+"""Returns an OnnxConcat: most Concats of a model have equal facts."""
+
+
+@lru_cache(maxsize=256)
+def _version_of_concat(opset: int) -> int:
+    return max((version for version in VERSIONS if version <= opset), default=0)
+
+
 def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
     """Returns the judged Concat; `hint` says what the caller can pass if a shape is unknown. Raises LimitError if the
     file has too many parts."""
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
     facts, path = _concat_facts(node, scope), name_of(node, scope)
     known = _known(facts)
-    report = Report(
-        (*known.on(path), *_unknown_of_concat(node, facts, path, hint)), facts.specification, None, "Concat"
-    )
+    report = _report((*known.on(path), *_unknown_of_concat(node, facts, path, hint)), facts.specification, "Concat")
     return JoinNode(
         name=node.name,
         op="Concat",
@@ -294,7 +311,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
         report=report,
         element=element_type(facts.data_type),
         graph=scope.label,
-        input_names=tuple(node.input),
+        input_names=tuple(node.input[:]),
         output_name=node.output[0] if node.output else "",
         facts=facts,
     )

@@ -125,6 +125,8 @@ class Scope:
         self._parent = parent
         self._given = constants or {}
         self._constants: dict[str, _Followed] = {name: (constant, 0) for name, constant in self._given.items()}
+        self._whole: dict[str, Array] = {}
+        """The elements of constants of which all are known."""
         self._malformed: dict[str, InputError] = {}
         self._running: set[str] = set()
         """The names that are being followed: a graph may have cycles."""
@@ -141,7 +143,7 @@ class Scope:
 
     @cached_property
     def _producers(self) -> Mapping[str, onnx.NodeProto]:
-        return {name: node for node in self.graph.node for name in node.output if name}
+        return {name: node for node in self.graph.node for name in node.output[:] if name}
 
     @cached_property
     def _declared(self) -> Mapping[str, onnx.TypeProto]:
@@ -252,6 +254,7 @@ class Scope:
         """Records the elements of a tensor that no folded node computes; None records nothing."""
         if constant is not None:
             self._constants[name] = constant, 0
+            self._whole.pop(name, None)
 
     def known(self, name: str) -> Constant | None:
         """Returns what `constant` returns, except None for a malformed tensor, which is reported when lengths are read.
@@ -265,8 +268,12 @@ class Scope:
 
     def elements(self, name: str) -> Array | None:
         """Returns the elements of a constant as an array; None if not all are known."""
-        constant = self.known(name)
-        return constant.array if constant is not None and constant.whole else None
+        if name not in self._whole:
+            constant = self.known(name)
+            if constant is None or not constant.whole:
+                return None
+            self._whole[name] = constant.array
+        return self._whole[name]
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Returns the elements of a constant of integers, flattened; None if not all are known or its type is not an
@@ -295,14 +302,14 @@ class Scope:
     def _folded(self, node: onnx.NodeProto, depth: int) -> _Followed:
         if depth >= MAX_FOLDING:
             return None, 1
-        read = {each: self._followed(each, depth + 1) for each in node.input if each}
+        read = {each: self._followed(each, depth + 1) for each in node.input[:] if each}
         unknown = [count for constant, count in read.values() if constant is None]
         if 0 in unknown:
             return None, 0
         count = 1 + max([count for _, count in read.values()], default=0)
         if unknown or count > MAX_FOLDING:
             return None, count
-        inputs = [read[each][0] if each else None for each in node.input]
+        inputs = [read[each][0] if each else None for each in node.input[:]]
         self.origin.budget.spend(Limit.ONNX_FOLDED)
         folded = fold(node, inputs, self.origin.opset, self.origin.read_external)
         tried = sum(constant.array.size for constant in inputs if constant is not None)
@@ -332,7 +339,7 @@ class Scope:
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
         numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
-        for attribute in node.attribute:
+        for attribute in node.attribute[:]:
             twin = twins.get(attribute.name, attribute)
             pairs = [(attribute.g, twin.g)] if attribute.HasField("g") else []
             pairs += zip(attribute.graphs, twin.graphs, strict=False)
@@ -361,7 +368,7 @@ def labelled_graphs(graph: onnx.GraphProto, label: str = "") -> Iterator[tuple[o
     A graph comes before the graphs in it."""
     yield graph, label
     for node in graph.node:
-        for attribute in node.attribute:
+        for attribute in node.attribute[:]:
             inner = list(graphs_of(attribute)) if attribute.HasField("g") or attribute.graphs else ()
             for number, each in enumerate(inner):
                 yield from labelled_graphs(each, label_of(label, _inner_name(node, attribute, number, len(inner))))
