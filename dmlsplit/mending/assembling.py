@@ -125,7 +125,7 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
         if place is None:
             yield _Node(message(number, [node.SerializeToString()]), True, None)
             continue
-        attributes = list(_attributes(source, node, place))
+        attributes = list(_attributes(source, node, place)) if place.start in source.inner else []
         stays = place.start > last
         last = max(last, place.start)
         parts: list[Part] = [Span(place.start, place.end)]
@@ -135,9 +135,9 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
 
 
 def _attributes(source: SourceModel, node: onnx.NodeProto, place: Place) -> Iterator[Edit]:
-    """Yields an edit for each attribute of an unchanged node that holds a changed graph."""
+    """Yields an edit for each attribute of an unchanged node with graphs inside that holds a changed graph."""
     edits: dict[Field, list[Edit]] = {}
-    for inner, graph in zip(source.inner.get(place.start, ()), subgraphs(node), strict=True):
+    for inner, graph in zip(source.inner[place.start], subgraphs(node), strict=True):
         content = _content(source, inner.field, inner.graph.node, graph.node, NODE_OF_GRAPH)
         if content is not None:
             field = inner.field

@@ -58,7 +58,7 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
     whole = text(node.input[0])
     made: list[onnx.NodeProto] = []
     start = 0
-    for name, length in zip(map(text, node.output), lengths, strict=False):
+    for name, length in zip(map(text, node.output[:]), lengths, strict=False):
         if name and around.is_read(name):
             made += _slice(around, whole, name, axis, start, start + length)
         start += length
@@ -184,7 +184,7 @@ def _without_empty_parts(around: Surroundings, place: Place) -> Replacement | No
         return None
     lengths = known[2]
     whole = text(node.input[0])
-    parts = list(zip(map(text, node.output), lengths, strict=True))
+    parts = list(zip(map(text, node.output[:]), lengths, strict=True))
     left = [(name, length) for name, length in parts if length]
     made: list[onnx.NodeProto] = []
     for name, length in parts:
@@ -308,7 +308,7 @@ def _is_shared(around: Surroundings, name: str) -> bool:
 
 
 def _is_max_of(node: onnx.NodeProto, name: str) -> bool:
-    return node.op_type == "Max" and list(map(text, node.input)) == [name, name]
+    return node.op_type == "Max" and list(map(text, node.input[:])) == [name, name]
 
 
 def _moved_over_split(around: Surroundings, place: Place) -> Replacement | None:

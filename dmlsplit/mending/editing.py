@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from typing import TypeAlias
 
 import numpy as np
@@ -26,7 +25,7 @@ def names_of(model: onnx.ModelProto) -> Names:
     """Returns the set of all names of tensors and nodes in a model, its subgraphs and functions."""
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     nodes = [node for body in bodies for node in all_nodes(body)]
-    found = Names(text(name) for node in nodes for name in (node.name, *node.input, *node.output))
+    found = Names(text(name) for node in nodes for name in (node.name, *node.input[:], *node.output[:]))
     for function in model.functions:
         found.update(map(text, (*function.input, *function.output)))
     for graph in (model.graph, *(graph for node in nodes for graph in subgraphs(node))):
@@ -44,9 +43,9 @@ def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement])
         graph = bodies.at(place)
         assert graph is not None
         old = [graph.node[index] for index in replaced[place]]
-        unread = {name for node in old for name in map(text, node.input) if name}
+        unread = {name for node in old for name in map(text, node.input[:]) if name}
         nodes = list(_with(graph.node, replaced[place]))
-        refill(graph.node, map(deepcopy, _without_dead(nodes, outputs_of(graph), unread)))
+        refill(graph.node, _without_dead(nodes, outputs_of(graph), unread))
 
 
 def show_output(graph: onnx.GraphProto, old: str, new: str) -> None:
@@ -78,7 +77,7 @@ def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[st
     in `outputs`. The search starts at the producers of the tensors in `unread` and continues with the producers of what
     removed nodes read; other unused nodes stay."""
     readers: dict[str, int] = defaultdict(int)
-    producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
+    producers = {text(name): i for i, node in enumerate(nodes) for name in node.output[:] if name}
     for node in nodes:
         for name in reads(node):
             readers[name] += 1
@@ -89,7 +88,7 @@ def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[st
         if index is None or index in dead:
             continue
         node = nodes[index]
-        if any(readers[name] or name in outputs for name in map(text, node.output) if name):
+        if any(readers[name] or name in outputs for name in map(text, node.output[:]) if name):
             continue
         dead.add(index)
         for name in reads(node):
@@ -100,9 +99,16 @@ def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[st
 
 def node_text(node: onnx.NodeProto) -> str:
     """Returns a node as one printable line: `a, b = Split(x, l) axis=1`."""
-    attributes = [f"{text(a.name)}={_value(a)}" for a in node.attribute]
-    inputs, outputs = ", ".join(map(text, node.input)), ", ".join(map(text, node.output))
+    attributes = [f"{text(a.name)}={_value(a)}" for a in node.attribute[:]]
+    inputs, outputs = _listed(node.input[:]), _listed(node.output[:])
     return printable(" ".join([f"{outputs} = {text(node.op_type)}({inputs})", *attributes]))
+
+
+def _listed(names: Sequence[str]) -> str:
+    try:
+        return ", ".join(names)
+    except TypeError:  # bytes
+        return ", ".join(map(text, names))
 
 
 def _value(attribute: onnx.AttributeProto) -> str:
@@ -110,7 +116,7 @@ def _value(attribute: onnx.AttributeProto) -> str:
         case onnx.AttributeProto.INT:
             return str(attribute.i)
         case onnx.AttributeProto.INTS:
-            return f"[{', '.join(map(str, attribute.ints))}]"
+            return f"[{', '.join(map(str, attribute.ints[:]))}]"
         case onnx.AttributeProto.FLOAT:
             return f"{attribute.f:g}"
         case onnx.AttributeProto.STRING:
@@ -118,9 +124,8 @@ def _value(attribute: onnx.AttributeProto) -> str:
         case onnx.AttributeProto.TENSOR:
             tensor = attribute.t
             if tensor.data_type == onnx.TensorProto.INT64 and 0 < len(tensor.raw_data) <= 128:
-                return (
-                    f"[{', '.join(str(v) for v in np.frombuffer(tensor.raw_data, '<i8', len(tensor.raw_data) // 8))}]"
-                )
+                values = np.frombuffer(tensor.raw_data, "<i8", len(tensor.raw_data) // 8)
+                return f"[{', '.join(map(str, values.tolist()))}]"
             element = type_name(tensor.data_type) or "UNDEFINED"
-            return f"{element}[{', '.join(map(str, tensor.dims))}]"
+            return f"{element}[{', '.join(map(str, tensor.dims[:]))}]"
     return "..."

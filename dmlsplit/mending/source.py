@@ -215,7 +215,7 @@ class SourceModel:
     def _inner(self, node: onnx.NodeProto, outer: Message) -> Iterator[Inner]:
         """Yields the graphs in a node's attributes; `outer` is the node's message. Raises InputError for a graph that
         is written in several pieces."""
-        for attribute, (field, inner) in zip(node.attribute, self._messages("attribute", outer), strict=True):
+        for attribute, (field, inner) in zip(node.attribute[:], self._messages("attribute", outer), strict=True):
             if not (attribute.HasField("g") or attribute.graphs):
                 continue
             held = [each for each, _ in self._messages("graph", inner)]

@@ -49,7 +49,9 @@ class Surroundings(Around[str]):
 
     def __post_init__(self) -> None:
         for index, node in enumerate(self.nodes):
-            self.producers.update({text(name): index for name in node.output if name})
+            for name in node.output[:]:
+                if name:
+                    self.producers[text(name)] = index
             for name in dict.fromkeys(reads(node)):
                 self.readers.setdefault(name, []).append(index)
 
@@ -157,7 +159,7 @@ class Surroundings(Around[str]):
         metadata, in place."""
         replaced = self.original(self.nodes[index])
         for node in made:
-            if not set(node.output).isdisjoint(replaced.output):
+            if not set(node.output[:]).isdisjoint(replaced.output):
                 node.doc_string = replaced.doc_string
                 add_document(node, self.document)
                 node.metadata_props.extend(replaced.metadata_props)
@@ -182,7 +184,7 @@ class Surroundings(Around[str]):
     def constants_of(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
         """Returns the nodes that compute those constants made by `constant` that the given nodes read; [] if they read
         none."""
-        read = dict.fromkeys(text(name) for node in nodes for name in node.input)
+        read = dict.fromkeys(text(name) for node in nodes for name in node.input[:])
         return [node for name in read if name in self._constants for node in self._constants[name]]
 
     def begin(self, taken: Names) -> None:
@@ -209,7 +211,7 @@ def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
     """Returns the axis of a Slice and its range; None if they are unknown, if it has several axes, or if its step is
     not 1."""
     if scope.origin.opset < 10:
-        given = {text(a.name): tuple(a.ints) for a in node.attribute}
+        given = {text(a.name): tuple(a.ints) for a in node.attribute[:]}
         numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]
     else:
         names = [*map(text, node.input[1:]), "", ""]
