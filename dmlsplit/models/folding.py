@@ -65,7 +65,7 @@ def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeP
     types = _attribute_types(node.op_type, opset)
     if types is None:
         return None
-    own = {a.name: a for a in node.attribute if a.name in types}
+    own = {a.name: a for a in node.attribute[:] if a.name in types}
     # Before IR version 2 attributes had no type.
     if any(a.type not in (types[name], onnx.AttributeProto.UNDEFINED) for name, a in own.items()):
         return None

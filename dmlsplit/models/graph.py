@@ -511,7 +511,7 @@ def cut(nodes: Iterable[Node]) -> None:
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:
     """Returns an attribute of a node by name; None if the node does not have it."""
     found: onnx.AttributeProto
-    for found in node.proto.attribute:
+    for found in node.proto.attribute[:]:
         if found.name == name:
             return found
     return None

@@ -273,12 +273,12 @@ def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[on
                 if not is_known(node.op_type, node.domain) and (domain_of(node), node.op_type) not in called:
                     node.domain, node.op_type = INERT
                 elif node.op_type == "Split" and node.attribute:
-                    numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+                    numbers = [attribute.i for attribute in node.attribute[:] if attribute.name == "num_outputs"]
                     if any(number < len(node.output) for number in numbers):
                         node.domain, node.op_type = INERT
                 elif node.op_type in _MISTAKEN and domain_of(node) == "":
                     default = _MISTAKEN[node.op_type]
-                    if all(attribute.name != default.name for attribute in node.attribute):
+                    if all(attribute.name != default.name for attribute in node.attribute[:]):
                         node.attribute.append(default)
             domains[node.domain] = None
         everywhere |= domains

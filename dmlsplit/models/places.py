@@ -38,7 +38,7 @@ def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
             node.doc_string = str(number)
             number += 1
             yield place, index
-            for attribute in node.attribute:
+            for attribute in node.attribute[:]:
                 for k, graph in enumerate(graphs_of(attribute)):
                     steps = (*place.steps, (index, text(attribute.name), k))
                     todo.append((Place(place.key, steps), graph.node))

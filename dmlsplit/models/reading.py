@@ -207,7 +207,7 @@ class Reader:
     def _needs_none(self, graph: onnx.GraphProto) -> bool:
         """True if every Split and Concat reads only inputs and initializers, so that nothing needs to be inferred."""
         given = {v.name for v in (*graph.input, *graph.initializer)}
-        constants = given | {name for node in graph.node if node.op_type == "Constant" for name in node.output}
+        constants = given | {name for node in graph.node if node.op_type == "Constant" for name in node.output[:]}
         for node in graph.node:
             if self._functions.key_of(node) is not None or has_graphs(node):
                 if self._functions.splits([node]):
@@ -220,7 +220,7 @@ class Reader:
 def _is_given(node: onnx.NodeProto, given: set[str], constants: set[str]) -> bool:
     """True if a Split or Concat can be judged without inference: its tensors are in `given` and a Split's lengths in
     `constants`."""
-    names = list(node.input)
+    names = node.input[:]
     if node.op_type == "Concat":
         return given.issuperset(names)
     return given.issuperset(names[:1]) and constants.issuperset(filter(None, names[1:2]))
@@ -228,14 +228,14 @@ def _is_given(node: onnx.NodeProto, given: set[str], constants: set[str]) -> boo
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
     data = node.input[0] if node.input else ""
-    if not data or scope.type_of(data)[1] is None or all(scope.type_of(name)[1] for name in node.output if name):
+    if not data or scope.type_of(data)[1] is None or all(scope.type_of(name)[1] for name in node.output[:] if name):
         return False
     facts = split_facts(node, scope)
     if facts.data_type is None or any(d.severity is Severity.ERROR for d in judge_node(facts, "")):
         return False
     fed = False
     data_type = _DATA_TYPES[facts.data_type]
-    for name, shape in zip(node.output, facts.output_shapes, strict=False):
+    for name, shape in zip(node.output[:], facts.output_shapes, strict=False):
         if name and shape is not None and scope.type_of(name)[1] is None:
             scope.set_type(name, data_type, shape)
             graph.value_info.add(name=name).type.CopyFrom(helper.make_tensor_type_proto(data_type, shape))
@@ -259,7 +259,7 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
     """Replaces, in the model in place, those declared shapes of computed tensors that contradict the shapes inferred
     without them; tensors in `given`, whose shapes the caller gives, keep theirs. This is necessary because onnx's
     inference keeps declared shapes."""
-    computed = {name for node in model.graph.node for name in node.output} - set(given)
+    computed = {name for node in model.graph.node for name in node.output[:]} - set(given)
     bare = deepcopy(model)
     refill(bare.graph.value_info, [value for value in model.graph.value_info if value.name not in computed])
     for value in bare.graph.output:

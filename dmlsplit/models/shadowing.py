@@ -33,7 +33,7 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
     if not _shadows(model.graph, _Known()):
         return model, {}
     copy = deepcopy(model)
-    taken = Names(name for node in all_nodes(copy.graph.node) for name in (*node.input, *node.output))
+    taken = Names(name for node in all_nodes(copy.graph.node) for name in (*node.input[:], *node.output[:]))
     old: dict[str, str] = {}
     _rename(copy.graph, _Known(), ChainMap(), taken, old)
     return copy, old
@@ -77,16 +77,16 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
     written: list[str] = []
     for node in graph.node:
         if is_constant(node):
-            known.update(node.output)
+            known.update(node.output[:])
         else:
-            written += node.output
+            written += node.output[:]
     for name in filter(None, written):
         if name in known:
             raise NotLoadedError(f"{printable(name, 60)} is computed twice: the model is not loaded")
         known.add(name)
     around = (known, *outer)
     for node in graph.node:
-        for name in node.input:
+        for name in node.input[:]:
             if name not in known and name and not any(name in names for names in outer):
                 raise NotLoadedError(f"nothing computes {printable(name, 60)}: the model is not loaded")
         for inner in subgraphs(node) if node.attribute else ():
@@ -152,12 +152,12 @@ def _rename(
     names = names.new_child({name: name for name in own - written})
     with outer.inside(own):
         for node in graph.node:  # a name that is read before it is computed here belongs to the outer graph
-            reads = [names.get(name, name) for name in node.input]
+            reads = [names.get(name, name) for name in node.input[:]]
             for inner in subgraphs(node):
                 _rename(inner, outer, names, taken, old)
-            for name in node.output:
+            for name in node.output[:]:
                 names[name] = _free(name, taken, old) if name in again else name
-            writes = [names.get(name, name) for name in node.output]
+            writes = [names.get(name, name) for name in node.output[:]]
             refill(node.input, reads)
             refill(node.output, writes)
     for value in (*graph.value_info, *graph.output):

@@ -120,14 +120,14 @@ def _untyped(graphs: Iterable[onnx.GraphProto], nodes: Iterable[onnx.NodeProto])
         yield from (tensor.name for tensor in each.initializer if tensor.data_type not in _TYPES)
     for node in nodes:
         if node.op_type == "Constant" and any(
-            a.name == "value" and a.t.data_type not in _TYPES for a in node.attribute
+            a.name == "value" and a.t.data_type not in _TYPES for a in node.attribute[:]
         ):
             yield first_output(node)
 
 
 def _read_around(graph: onnx.GraphProto) -> Iterator[str]:
     own = {value.name for value in (*graph.input, *graph.initializer)} | computed(graph.node)
-    return (name for node in graph.node for name in node.input if name and name not in own)
+    return (name for node in graph.node for name in node.input[:] if name and name not in own)
 
 
 def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _never_written(graphs: Iterable[onnx.GraphProto]) -> Iterator[str]:
         given.update(tensor.values.name for tensor in each.sparse_initializer)
         names = [value.name for value in each.output]
         if not given.issuperset(names):
-            written = given | {name for node in each.node for name in node.output}
+            written = given | {name for node in each.node for name in node.output[:]}
             yield from (name for name in names if name not in written)
 
 

@@ -20,7 +20,7 @@ def likely_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator
         for i, node in enumerate(child.graph.node):
             if i in gone:
                 continue
-            yield from (text(name) for name in node.input if name)
+            yield from (text(name) for name in node.input[:] if name)
             if has_graphs(node):
                 yield from likely_to_read(child.children(i), folds)
         yield from (text(value.name) for value in child.graph.output)
@@ -38,7 +38,7 @@ def _folded_shapes(scope: Scope) -> set[int]:
             readers.setdefault(name, []).append(i)
     found: set[int] = set()
     for i, node in reversed(list(enumerate(nodes))):
-        read_by = [each for name in node.output for each in readers.get(name, ())]
+        read_by = [each for name in node.output[:] for each in readers.get(name, ())]
         is_folded = operator_name(node) == "Shape" and node.input and is_static(scope.type_of(text(node.input[0]))[1])
         if is_folded or (read_by and found.issuperset(read_by)):
             found.add(i)
@@ -51,5 +51,5 @@ def read_inside(node: onnx.NodeProto) -> Sequence[str]:
     inner = [
         each for graph in subgraphs(node) for each in (*map(reads, graph.node), (value.name for value in graph.output))
     ]
-    own = set(node.output)
+    own = set(node.output[:])
     return [name for name in dict.fromkeys(name for names in inner for name in names) if name not in own]

@@ -14,7 +14,7 @@ from dmlsplit.system.printable import printable
 def large_tensor(graph: SessionGraph, node: Node) -> str:
     """Returns which tensor of a node is too large for DirectML; "" if none is, or if no size is known."""
     large = graph.large_tensors
-    for name in (*node.proto.input, *node.proto.output) if large else ():
+    for name in (*node.proto.input[:], *node.proto.output[:]) if large else ():
         if name in large:
             return f"{printable(name, 60)} has the sizes {list(large[name])}, 2^32 elements or more"
     return ""

@@ -60,13 +60,13 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     most = None if operator is None else operator.most_rank
     if graph.highest_rank <= (MAX_RANK if most is None else min(most, MAX_RANK)):
         return None
-    names = [*node.input, *node.output]
+    names = [*node.input[:], *node.output[:]]
     shapes = [_static(graph, name) for name in names]
     on_cpu = row_of(node.op_type).cpu_inputs
-    for i, name in enumerate(node.input):
+    for i, name in enumerate(node.input[:]):
         if name and (shapes[i] is None or i in on_cpu) and not graph.is_constant(name):
             return None
-    if any(graph.data_type(name) == "SEQUENCE" for name in node.output if name):
+    if any(graph.data_type(name) == "SEQUENCE" for name in node.output[:] if name):
         return None
     rank = max((len(shape) for shape in shapes if shape is not None), default=0)
     if rank > MAX_RANK:

@@ -27,7 +27,7 @@ def refused_shapes(graph: SessionGraph, node: Node) -> str:
     if row is None:
         return ""
     name, default, least, check = row
-    shapes = [graph.shape(each) if each else None for each in node.proto.input]
+    shapes = [graph.shape(each) if each else None for each in node.proto.input[:]]
     known = [shape for shape in takewhile(lambda shape: shape is not None, shapes) if shape is not None]
     given = attribute(node, name)
     if any(shape is not None and 0 in shape for shape in shapes):  # nothing is submitted

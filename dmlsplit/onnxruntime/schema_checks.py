@@ -126,12 +126,12 @@ def faults_of(node: onnx.NodeProto, known: Form) -> Iterator[str]:
         yield "has no inputs"
     if node.op_type == "Constant" and not node.attribute:
         yield "has no value"
-    if "" in node.input:
-        lacking = (n and not name for name, n in zip(node.input, known.needed, strict=False))
+    if "" in node.input[:]:
+        lacking = (n and not name for name, n in zip(node.input[:], known.needed, strict=False))
         if node.op_type in _WITHOUT_GAPS or any(lacking):
             yield "lacks an input"
-    if "" in node.output and node.op_type not in _NAMED_ELSEWHERE:
-        unnamed = (n and not name for name, n in zip(node.output, known.named, strict=False))
+    if "" in node.output[:] and node.op_type not in _NAMED_ELSEWHERE:
+        unnamed = (n and not name for name, n in zip(node.output[:], known.named, strict=False))
         if any(unnamed):
             yield "lacks the name of an output"
     if node.attribute or known.required:
@@ -139,11 +139,11 @@ def faults_of(node: onnx.NodeProto, known: Form) -> Iterator[str]:
 
 
 def _faults_of_attributes(node: onnx.NodeProto, known: Form) -> Iterator[str]:
-    given = Counter(attribute.name for attribute in node.attribute)
+    given = Counter(attribute.name for attribute in node.attribute[:])
     for name in known.required:
         if name not in given:
             yield f"lacks the attribute {name}"
-    for attribute in node.attribute:
+    for attribute in node.attribute[:]:
         name, kind = attribute.name, attribute.type
         shown = shortened(printable(name), _LONGEST_NAME)
         if given[name] > 1:

@@ -203,7 +203,7 @@ class SessionModel:
         for node in lost:
             unread = _UNREAD_LENGTHS.get(node.op_type, len(node.input))
             if unread < len(node.input):
-                self.lost.update(node.output)
+                self.lost.update(node.output[:])
                 node.input[unread] = taken().fresh(f"{node.input[unread]}/unknown")
                 continue
             if node.domain == LEARNING:
@@ -214,7 +214,7 @@ class SessionModel:
                 kind = _kind_of_result(node.op_type, opset)
             if kind is None:
                 continue
-            self.lost.update(node.output)
+            self.lost.update(node.output[:])
             unknown = taken().fresh(f"{node.output[0]}/unknown")
             del node.attribute[:]
             if kind == _LIKE_INPUT:
@@ -230,7 +230,7 @@ class SessionModel:
         1.30.0."""
         bare = deepcopy(model)
         for graph in all_graphs(bare.graph):
-            written = {name for node in graph.node for name in node.output}
+            written = {name for node in graph.node for name in node.output[:]}
             for value in (*graph.value_info, *graph.output):
                 if value.name in written and value.type.HasField("tensor_type"):
                     value.type.tensor_type.ClearField("shape")
@@ -241,11 +241,11 @@ class SessionModel:
             declared = {value.name: value for value in (*graph.value_info, *graph.output)}
             types = {value.name: value.type for value in (*twin.value_info, *twin.output)}
             for node in graph.node:
-                both = [name for name in node.output if name in declared and name in types]
+                both = [name for name in node.output[:] if name in declared and name in types]
                 lost = [name for name in both if _contradicts(declared[name].type, types[name])]
                 if not lost or has_graphs(node):
                     continue
-                for name in types.keys() & set(node.output):
+                for name in types.keys() & set(node.output[:]):
                     value = declared[name] if name in declared else graph.value_info.add(name=name)
                     value.type.CopyFrom(_in_both(value.type, types[name]) if name in lost else types[name])
                 node.domain, node.op_type = INERT
@@ -348,7 +348,7 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:
-    shapes = [scope.type_of(name)[1] for name in node.output if name]
+    shapes = [scope.type_of(name)[1] for name in node.output[:] if name]
     return not all(map(is_static, shapes))
 
 
@@ -431,7 +431,7 @@ def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], b
     if the copies are too large."""
     if any(outer.maps):
         own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
-        read = dict.fromkeys(name for node in graph.node for name in node.input)
+        read = dict.fromkeys(name for node in graph.node for name in node.input[:])
         handed = [outer[name] for name in read if name not in own and name in outer]
         budget.spend(Limit.ONNX_COPIED, sum(tensor.ByteSize() for tensor in handed))
         graph.initializer.extend(handed)
@@ -448,7 +448,7 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     """Returns the value of a Constant with a tensor or integers, as an initializer; None for any other node."""
     if node.op_type != "Constant" or domain_of(node) != "" or not node.output:
         return None
-    attribute = next((a for a in node.attribute if a.name in ("value", "value_int", "value_ints")), None)
+    attribute = next((a for a in node.attribute[:] if a.name in ("value", "value_int", "value_ints")), None)
     if attribute is None:
         return None
     made = onnx.TensorProto()

@@ -23,7 +23,7 @@ def of(graphs: Iterable[onnx.GraphProto], nodes: Iterable[onnx.NodeProto]) -> It
         yield from each.sparse_initializer
     for node in nodes:
         if node.op_type == "Constant":
-            yield from (each.sparse_tensor for each in node.attribute if each.name == "sparse_value")
+            yield from (each.sparse_tensor for each in node.attribute[:] if each.name == "sparse_value")
 
 
 def refused(tensor: onnx.SparseTensorProto) -> str:

@@ -142,7 +142,7 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]
     yield from ((tensor.name, tensor) for tensor in graph.initializer)
     for node in graph.node:
         if node.op_type == "Constant" and node.output and domain_of(node) == "":
-            yield from ((node.output[0], each.t) for each in node.attribute if each.name == "value")
+            yield from ((node.output[0], each.t) for each in node.attribute[:] if each.name == "value")
 
 
 def _misfit(tensor: onnx.TensorProto) -> str:
@@ -216,4 +216,4 @@ class _ReadByElement:
         graph = self._graph
         remaining = {node.index for node in graph.order}  # the others are folded
         on_cpu = [node for node in graph.nodes if node.index not in remaining or graph.on_dml(node.index) is False]
-        return {name for node in on_cpu for name in node.proto.input}
+        return {name for node in on_cpu for name in node.proto.input[:]}

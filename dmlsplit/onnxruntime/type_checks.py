@@ -82,7 +82,7 @@ def check_types(scope: Scope) -> None:
 def fault_of_types(node: onnx.NodeProto, scope: Scope, signature: Signature) -> str:
     """Returns what is wrong with the types of a node; "" if nothing is known to be."""
     bound: dict[str, int] = {}
-    read = zip(node.input, chain(signature.inputs, signature.more_inputs), strict=False)
+    read = zip(node.input[:], chain(signature.inputs, signature.more_inputs), strict=False)
     for name, (parameter, accepted, only) in read:
         kind = scope.data_type(name) if name else 0
         if not kind:
@@ -93,7 +93,7 @@ def fault_of_types(node: onnx.NodeProto, scope: Scope, signature: Signature) -> 
             return f"reads tensors of the types {type_name(bound[parameter])} and {type_name(kind)}, which must be one"
     if signature.is_inferred and node.op_type not in JUDGED:
         return ""
-    written_to = zip(node.output, chain(signature.outputs, signature.more_outputs), strict=False)
+    written_to = zip(node.output[:], chain(signature.outputs, signature.more_outputs), strict=False)
     for name, (parameter, _, only) in written_to:
         written = type_name(only or bound.get(parameter, 0))
         declared = scope.declared(name)[0] if name else None

@@ -48,7 +48,7 @@ def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> C
         called = callee(node) or Cost(0)
         own += MESSAGE + called.own
         content = node.ByteSize()
-        for attribute in node.attribute:
+        for attribute in node.attribute[:]:
             content -= attribute.ByteSize()
             times = 1 + called.copies.get(attribute.name, 0)
             given = cost_of_attribute(attribute, callee)

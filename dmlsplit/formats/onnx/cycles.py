@@ -29,13 +29,13 @@ def _names_read(nodes: Sequence[onnx.NodeProto]) -> set[str]:
     inside: dict[int, set[str]] = {}
     behind = False
     for index, node in enumerate(nodes):
-        found.update(node.input)
+        found.update(node.input[:])
         for graph in subgraphs(node) if node.attribute else ():
             read = inside.setdefault(index, set())
             read |= _names_from_outside(graph)
             found |= read
         found.discard("")
-        behind = behind or not found.isdisjoint(node.output)
+        behind = behind or not found.isdisjoint(node.output[:])
     if behind:  # an input is read before its producer, or by the producer itself
         _check_order(nodes, inside)
     return found
@@ -47,7 +47,7 @@ def _names_from_outside(graph: onnx.GraphProto) -> set[str]:
     read.difference_update(
         (value.name for value in (*graph.input, *graph.initializer)),
         (tensor.values.name for tensor in graph.sparse_initializer),
-        (name for node in graph.node for name in node.output),
+        (name for node in graph.node for name in node.output[:]),
     )
     return read
 
@@ -55,10 +55,10 @@ def _names_from_outside(graph: onnx.GraphProto) -> set[str]:
 def _check_order(nodes: Sequence[onnx.NodeProto], inside: Mapping[int, set[str]]) -> None:
     """Raises InputError, which names a node, if the nodes depend on each other in a cycle. `inside` maps the index of a
     node to the names that the graphs inside it read."""
-    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output[:] if name}
     order: TopologicalSorter[int] = TopologicalSorter()
     for index, node in enumerate(nodes):
-        names = inside.get(index, set()).union(node.input)
+        names = inside.get(index, set()).union(node.input[:])
         order.add(index, *(producers[name] for name in names if name in producers))
     try:
         order.prepare()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -148,12 +148,21 @@ def _copy(message: Message, copy: Message) -> None:
         if isinstance(value, Message):
             _copy(value, getattr(copy, name))
         elif descriptor.message_type is not None:
+            copies = getattr(copy, name)
+            if descriptor.message_type.name not in _CONTAINERS and _are_small(value):
+                copies.extend(value)
+                continue
             for inside in value:
-                _copy(inside, getattr(copy, name).add())
+                _copy(inside, copies.add())
         else:
             _put(copy, descriptor, value)
     if isinstance(copy, onnx.TensorProto) and (message.data_location == copy.EXTERNAL or holds_its_elements(message)):
         copy.data_location = onnx.TensorProto.EXTERNAL
+
+
+def _are_small(messages: Sequence[Message]) -> bool:
+    """True if none of the messages is above MAX_VALUE_BYTES, so that `_copy` would copy all their fields."""
+    return all(size <= MAX_VALUE_BYTES for size in map(type(messages[0]).ByteSize, messages))
 
 
 def _check_names(model: onnx.ModelProto) -> None:
@@ -165,9 +174,11 @@ def _check_names(model: onnx.ModelProto) -> None:
     while todo:
         message = todo.pop()
         own = type(message)
-        if own is onnx.NodeProto and _is_usual(message):
-            todo += message.attribute
-            continue
+        if own is onnx.NodeProto:
+            message.ClearField("doc_string")
+            if _is_usual(message):
+                todo += message.attribute[:]
+                continue
         if own is onnx.GraphProto:
             graphs += 1
             if graphs > MAX_GRAPHS:
@@ -206,7 +217,7 @@ def _is_usual(node: onnx.NodeProto) -> bool:
     """True for most nodes: all names together are no longer than a name may be, none is invalid UTF-8, and the only
     fields that `_check_names` examines are names and attributes."""
     try:
-        names = "".join((*node.input, *node.output, *_STRINGS_OF_NODE(node)))
+        names = "".join((*node.input[:], *node.output[:], *_STRINGS_OF_NODE(node)))
     except TypeError:  # bytes
         return False
     return len(names) <= MAX_NAME and not any(_OTHERS_OF_NODE(node))

@@ -1,6 +1,9 @@
 """Walks over the messages of ONNX models, and changes of protobuf messages that take several steps.
 
 These functions take models as they are in files; elsewhere, loading.without_weights has escaped their strings.
+
+What visits each node of a model walks over copies of repeated fields (`node.input[:]`): protobuf ends a walk over the
+field itself with an IndexError, which takes longer than the short walk.
 """
 
 from __future__ import annotations
@@ -36,26 +39,26 @@ def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     """Yields the graphs in an attribute, in order."""
     if attribute.HasField("g"):
         yield attribute.g
-    yield from attribute.graphs
+    yield from attribute.graphs[:]
 
 
 def graphs_named(node: onnx.NodeProto, name: str) -> list[onnx.GraphProto]:
     """Returns the graphs in the node's attributes named `name`, in order; [] if there are none."""
-    return [graph for attribute in node.attribute if attribute.name == name for graph in graphs_of(attribute)]
+    return [graph for attribute in node.attribute[:] if attribute.name == name for graph in graphs_of(attribute)]
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yields the graphs in a node's attributes, in order; graphs nested in these are not included."""
-    for attribute in node.attribute:
+    for attribute in node.attribute[:]:
         if attribute.HasField("g"):
             yield attribute.g
         if attribute.graphs:
-            yield from attribute.graphs
+            yield from attribute.graphs[:]
 
 
 def has_graphs(node: onnx.NodeProto) -> bool:
     """True if an attribute of the node contains a graph."""
-    for attribute in node.attribute:  # noqa: SIM110 - a generator takes twice as long, and each node is asked often
+    for attribute in node.attribute[:]:  # noqa: SIM110 - a generator takes twice as long, and each node is asked often
         if attribute.HasField("g") or attribute.graphs:
             return True
     return False
@@ -65,7 +68,7 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yields a graph and all graphs nested in its nodes; a graph comes before the graphs in it."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
+        for attribute in node.attribute[:]:
             for subgraph in graphs_of(attribute) if attribute.HasField("g") or attribute.graphs else ():
                 yield from all_graphs(subgraph)
 
@@ -76,7 +79,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     while todo:
         for node in todo[-1]:
             yield node
-            for attribute in node.attribute:
+            for attribute in node.attribute[:]:
                 if attribute.HasField("g") or attribute.graphs:
                     break
             else:  # inlined has_graphs, to save a call for each node
@@ -96,12 +99,12 @@ def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
 
 def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """Returns the names of the tensors that the nodes write; subgraphs are not examined."""
-    return {text(name) for node in nodes for name in node.output if name}
+    return {text(name) for node in nodes for name in node.output[:] if name}
 
 
 def first_output(node: onnx.NodeProto) -> str:
     """Returns the first name that a node writes, "" if it writes none."""
-    for name in node.output:
+    for name in node.output[:]:
         if name:
             return text(name)
     return ""
@@ -116,12 +119,12 @@ def own_name(node: onnx.NodeProto) -> str:
 def reads(node: onnx.NodeProto) -> Iterable[str]:
     """Returns the names of the tensors that a node and its subgraphs read, including the subgraphs' outputs; a name may
     occur several times."""
-    return _reads_inside(node) if has_graphs(node) else [text(name) for name in node.input if name]
+    return _reads_inside(node) if has_graphs(node) else [text(name) for name in node.input[:] if name]
 
 
 def _reads_inside(node: onnx.NodeProto) -> Iterator[str]:
     for each in all_nodes([node]):
-        yield from map(text, filter(None, each.input))
+        yield from map(text, filter(None, each.input[:]))
         for graph in subgraphs(each) if has_graphs(each) else ():
             yield from (text(value.name) for value in graph.output)
 
@@ -170,5 +173,5 @@ class Names(set[str]):
             for value in (*each.input, *each.output, *each.initializer, *each.value_info):
                 found.add(text(value.name))
             for node in each.node:
-                found.update(map(text, (*node.input, *node.output)))
+                found.update(map(text, (*node.input[:], *node.output[:])))
         return found

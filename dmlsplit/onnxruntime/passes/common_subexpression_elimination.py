@@ -120,7 +120,7 @@ def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
     if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
         return (node.index, node.is_inserted)
     attributes = []
-    for attribute in node.proto.attribute:
+    for attribute in node.proto.attribute[:]:
         content = attribute.SerializeToString() if attribute.type in _COMPARED else _number(attribute, all_numbers)
         if content is None:
             return (node.index,)
