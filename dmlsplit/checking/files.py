@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 _MOST_SERIOUS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-_WHOLE_MODEL: Final = "--onnxruntime shows where the other nodes run"
 MAX_NAME: Final = Limit.REPORT_NAME.most
 
 
@@ -238,8 +237,6 @@ def _judged_alone(entry: Entry, target: Target) -> Report:
         from dmlsplit.checking.node_verdicts import graph_diagnostics  # most files have operators
 
         notes = (*graph_diagnostics(entry.sessions, None, target, advises=True), *notes)
-        if target.runtime is None:
-            notes = tuple([replace(note, message=f"{note.message}; {_WHOLE_MODEL}") for note in notes])
     return Report(notes, target.name, None, entry.operator)
 
 

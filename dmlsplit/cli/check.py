@@ -32,6 +32,7 @@ from dmlsplit.report.shown import Shown
 from dmlsplit.report.text import Tally
 from dmlsplit.system.atomic_files import refuse_input
 from dmlsplit.system.errors import InputError
+from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
@@ -236,7 +237,8 @@ class CheckOptions(NamedTuple):
         """Writes the report about the results to the console or, if that is None, to the output in the chosen
         format."""
         runtimes = tuple([target for target in targets if target.runtime is not None])
-        shown = Shown(self.verbose, self.only_problems, runtimes, self.fail_on)
+        to_ask = "" if runtimes else (targets[0].graph_runtime or NEWEST).version
+        shown = Shown(self.verbose, self.only_problems, runtimes, self.fail_on, to_ask)
         if console is not None:
             from dmlsplit.report import terminal
 

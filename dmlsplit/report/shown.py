@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 class Shown(NamedTuple):
     """`verbose`: shows each note and warning separately. `only_problems`: omits accepted operators. `runtimes`: the
     versions of ONNX Runtime for which a page has columns. `fail_on`: what makes the check fail besides errors:
-    "warning", "unknown"."""
+    "warning", "unknown". `runtime_to_ask`: the version of ONNX Runtime that a report without one suggests for models,
+    "" if one is asked."""
 
     verbose: bool = False
     only_problems: bool = False
     runtimes: tuple[Target, ...] = ()
     fail_on: tuple[str, ...] = ()
+    runtime_to_ask: str = ""
 
 
 AS_USUAL: Final = Shown()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from dmlsplit.checking.results import Answer, Judged, Note, Result, Verdict
+from dmlsplit.checking.results import Answer, Judged, Note, NotRead, Result, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Report, Severity
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.report.alike import Alike, Line, is_grouped
@@ -212,10 +212,12 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
     """Yields the tables and lines of the report on many operators, with a summary at the end; `below` returns the lines
     to put below a diagnostic."""
     tally = Tally(targets)
+    has_sessions = False
     for (file, _), of_file in groupby(tally.watch(results), _Files()):
         nodes: list[Judged] = []
         alike = Alike("operator")
         for result in of_file:
+            has_sessions = has_sessions or _has_sessions(result)
             if isinstance(result, Note) and result.placements:
                 from dmlsplit.report import placement
 
@@ -239,7 +241,18 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
                 word = ("breaks", "bold red") if change.breaks else ("changes", "bold cyan")
                 yield [*_place_parts(file, None), word, (f": {change.said}", "")]
             yield from _of_lines(notes, file, below)
+    if has_sessions and shown.runtime_to_ask:
+        yield [("hint", "bold cyan"), (f": {_SESSIONS.format(shown.runtime_to_ask)}", "")]
     yield [(tally.summary(), "bold")]
+
+
+_SESSIONS: Final = "no session was judged; --onnxruntime {} says whether the model loads and where its nodes run"
+
+
+def _has_sessions(result: Result) -> bool:
+    """True for a result about a file that ONNX Runtime may load: an ONNX model that could be read."""
+    file = result.report.file
+    return file is not None and file.lower().endswith(".onnx") and not isinstance(result, NotRead)
 
 
 class _Files:
