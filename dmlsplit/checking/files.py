@@ -291,7 +291,7 @@ def _with_placements(entry: Entry, question: Question, results: Sequence[JudgedE
     for i, target in enumerate(question.targets):
         if entry.sessions is not None and target.runtime is not None:
             with suppress(InputError):  # if given facts contradict the model, its nodes report that
-                placements[i] = entry.sessions.of(target.runtime, target.session_options).placement
+                placements[i] = entry.sessions.of(target.runtime, target.session_options).tried_placement
     if placements:
         target = question.targets[0]
         found = tuple([d for d in _of_models(tuple(placements.values())) if question.keep(d.rule)])

@@ -45,13 +45,13 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     a model, OSError if a file cannot be read or written."""
     from dmlsplit.mending import mended_model
 
-    if given.shapes or given.dims or given.free_dimensions:
+    if given.shapes or given.dims:
         raise click.UsageError(
-            "a model is written for all sizes; --shape, --dim and --free-dimension are not allowed; python -m "
-            "onnxruntime.tools.make_dynamic_shape_fixed fixes sizes in the file"
+            "a file has no sizes of the first Run, which --shape and --dim give; --free-dimension fixes sizes in the "
+            "file"
         )
     show = _streams.write if options.page != "-" else lambda text: None
-    with mended_model(file, target, given.allow_paths) as found:
+    with mended_model(file, target, given.allow_paths, given.free_dimensions) as found:
         if options.page is not None:  # before reading the model, whose external data it must not replace
             _write_page(options.page, found, target)
         show("".join(f"{line}\n" for line in _lines(found, target, options)))

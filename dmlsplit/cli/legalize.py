@@ -20,6 +20,7 @@ from dmlsplit.legalize import Legalization, in_words
 from dmlsplit.legalize.search import legalized
 from dmlsplit.report import text
 from dmlsplit.system.printable import printable
+from dmlsplit.targets.runtime_versions import runtime_of_release
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
     written only if every operator has a rewriting; otherwise the exit status is 1.
 
     With -o OUT.onnx, an ONNX model is written back as an ONNX model: it computes the same bit for bit, and differs only
-    around the nodes that the target does not accept. Weights are not changed; external data stays where it is. Without
-    -o, --onnxruntime says what would be changed.
+    around the nodes that the target does not accept. Weights are not changed; external data stays where it is.
+    --free-dimension replaces a symbolic dimension by its size in the file. Without -o, the output says what would be
+    changed for a version of ONNX Runtime, or for the newest one that ships the release.
 
     \b
     Examples:
@@ -88,8 +90,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
         _streams.refuse_to_replace(written_back.page, [file])
         _streams.refuse_to_replace(written_back.page, [out], "the model that -o writes")
         # alone, without the nodes around it, an operator may be taken where the session fails or computes wrong results
-        has_sizes = given.shapes or given.dims or given.free_dimensions  # which a file that is written would not have
-        of_model = written_back.asks or (target.runtime is not None and not has_sizes)
+        has_sizes = given.shapes or given.dims  # which a file that is written would not have
+        of_model = written_back.asks or (_is_session(target) and not has_sizes)
         if _is_onnx(file) and (of_model if out is None else _is_onnx(out)):
             return write_back(file, out, target, given, written_back)
         if written_back.asks or written_back.copy_data:
@@ -103,6 +105,11 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
                 f"{out}: an ONNX model is written only if FILE is one, and '{file}' does not end in .onnx"
             )
         return _rewrite(file, out, target, given, verbose=written_back.verbose)
+
+
+def _is_session(target: Target) -> bool:
+    """True if a version of ONNX Runtime stands for the target: itself, or the one that ships a release."""
+    return target.runtime is not None or (target.release is not None and runtime_of_release(target.release) is not None)
 
 
 def _is_onnx(file: str) -> bool:

@@ -64,6 +64,10 @@ class Session(Protocol):
     def placement(self) -> SessionAnswer:
         """The treatment of the model as a whole: the provider of every node, the fused graphs, copies and findings."""
 
+    @property
+    def tried_placement(self) -> SessionAnswer:
+        """`placement`, with advice that was tried on the model."""
+
 
 class Sessions(Protocol):
     """A model, for which any version of ONNX Runtime can make a session."""

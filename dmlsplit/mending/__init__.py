@@ -12,7 +12,7 @@ and `reshaping` carry them out. `graph_cures` chooses cures for wrong graphs, an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,10 +78,12 @@ def mended_model(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto,
     target: Target,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> Iterator[Mending]:
     """Context manager that yields the Mending of a model: changes, refusals and the new bytes, which can be read only
-    inside the block, because the source file is open only there. Raises InputError if the source is not a model,
-    OSError if it cannot be read."""
+    inside the block, because the source file is open only there. `sizes` of symbolic dimensions are written into the
+    model. Raises InputError if the source is not a model, and for a symbol that it does not have; OSError if it cannot
+    be read."""
     try:
         import onnx
     except ModuleNotFoundError:
@@ -95,7 +97,7 @@ def mended_model(
     if isinstance(source, onnx.ModelProto):
         source = source.SerializeToString()
     if isinstance(source, bytes):
-        yield mended(SourceModel(source), target, no_external_data)
+        yield mended(SourceModel(source), target, no_external_data, sizes)
         return
     folder = os.path.dirname(os.path.abspath(source))
     with ExitStack() as opened:
@@ -103,7 +105,7 @@ def mended_model(
             read = SourceModel(opened.enter_context(mapped(source)))
             note_references(read.locations, source)
             folders = AllowedFolders(folder, allow_paths)
-            found = mended(read, target, external_reader(folders))
+            found = mended(read, target, external_reader(folders), sizes)
             found.file, found.folders = os.fspath(source), folders
         except InputError as error:
             raise InputError(f"{printable(os.fspath(source), None)}: {error}") from None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import onnx
 
@@ -20,18 +19,16 @@ from dmlsplit.mending.source import (
     IR_VERSION,
     NODE_OF_FUNCTION,
     NODE_OF_GRAPH,
+    Edit,
     Place,
     SourceModel,
     origin,
 )
 
-Edit: TypeAlias = tuple[int, int, list[Part]]
-"""The offsets at which a field of the source begins and ends, and the parts that replace it."""
-
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
     """Returns the parts (new bytes and ranges of the source) of a file with `model`, which differs from source.model
-    in nodes, IR version and opsets only."""
+    in nodes, IR version and opsets only, and has the source's edits."""
     parts = list(_edited(0, source.size, _edits(source, model)))
     return joined(parts)
 
@@ -111,7 +108,7 @@ def _content(
             edits.append((at.start, at.end, [part for each in here for part in each.parts]))
     rest = [part for each in written[first:] for part in each.parts]
     edits += [(behind, behind, rest)] if rest else []
-    edits += others
+    edits += [*others, *source.edits.get(body.content, ())]
     edits.sort(key=_start)
     return list(_edited(body.content, body.end, edits)) if edits else None
 

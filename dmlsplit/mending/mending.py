@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
@@ -32,8 +32,10 @@ from dmlsplit.mending.views import View
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
 from dmlsplit.models.places import Place
 from dmlsplit.system.errors import NotLoadedError
+from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Target
 
+FIX_SIZES: Final = "fix-sizes"
 _ROUNDS: Final = 8
 """The most rounds of rewritings: a new node may make more facts known about the nodes behind it."""
 
@@ -80,16 +82,21 @@ class Mending:
             yield from self.source.copy(part)
 
 
-def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
+def mended(
+    source: SourceModel, target: Target, read_external: ReadExternal, sizes: Mapping[str, int] | None = None
+) -> Mending:
     """Returns the changes that make a target accept the source's model, with the new bytes, or the reasons why no
-    changes do. Raises InputError if the source is not a model."""
+    changes do. `sizes` replace symbolic dimensions first. Raises InputError if the source is not a model, and for a
+    symbol that it does not have."""
+    if sizes:
+        source.fix_sizes(sizes)
     model = deepcopy(source.model)
     aligned = align_functions(model)
     try:
         step = _accepted(JudgedModel.of(model, target, read_external), source.original)
     except NotLoadedError as error:  # by no version: nothing is judged, hence nothing is rewritten
         return Mending(source, [], [Refusal(error.node, error.message)], [], [])
-    found = Mending(source, step.changes, step.refusals, step.unknown, step.left)
+    found = Mending(source, [*_fixed(sizes or {}), *step.changes], step.refusals, step.unknown, step.left)
     if found.refusals:
         return found
     restore_untouched(step.judged.model, source.model, aligned)
@@ -104,6 +111,12 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     found.parts = parts
     found.unknown += _unknown(step)
     return found
+
+
+def _fixed(sizes: Mapping[str, int]) -> Iterator[Change]:
+    for name, size in sizes.items():
+        symbol = printable(name, 60)
+        yield Change("", (FIX_SIZES,), f"the size {symbol} is {size}", (symbol,), (str(size),))
 
 
 def _accepted(judged: JudgedModel, original: Original) -> Step:

@@ -10,7 +10,7 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import onnx
 
@@ -28,8 +28,12 @@ from dmlsplit.mending.fields import (
     joined,
     message,
 )
+from dmlsplit.models.given import fill_in
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
+
+Edit: TypeAlias = tuple[int, int, list[Part]]
+"""The offsets at which a field of the source begins and ends, and the parts that replace it."""
 
 _COPIED_AT_ONCE: Final = 1 << 22
 
@@ -43,6 +47,8 @@ NODE_OF_FUNCTION: Final = 7
 ATTRIBUTE: Final = 5
 GRAPH_OF_ATTRIBUTE: Final = 6
 GRAPHS_OF_ATTRIBUTE: Final = 11
+_VALUES: Final = (11, 12, 13)
+"""The fields of a graph's inputs, outputs and other values."""
 _EXTERNAL_DATA: Final = 13
 _TENSOR_KEPT: Final = (1, 2, 8)
 """The fields of a large tensor that are kept: dimensions, data type and name."""
@@ -113,8 +119,31 @@ class SourceModel:
         self.imports: dict[int, Sequence[Field]] = {}
         """The opset imports of a function, by the offset at which it starts."""
         self._mark_all()
+        self.edits: dict[int, list[Edit]] = {}
+        """The fields of a graph that are replaced, by the offset at which the graph's content begins."""
         self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
         """The files of external data, by the names in the model, each once."""
+
+    def fix_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Replaces symbolic dimensions by their sizes: in the model, and in the file to be written. Raises InputError
+        for a symbol that the model does not have."""
+        fill_in(self.model, {}, sizes)
+        graphs = [field for field in self.fields if field.is_message(GRAPH)]
+        graphs += [each.field for inner in self.inner.values() for each in inner]
+        for graph in graphs:
+            self.edits[graph.content] = list(self._with_sizes(graph, sizes))
+
+    def _with_sizes(self, graph: Field, sizes: Mapping[str, int]) -> Iterator[Edit]:
+        """Yields an edit for each value of a graph whose shape has one of these symbols."""
+        for field in fields(self.data, graph.content, graph.end):
+            if field.number not in _VALUES or field.kind != LENGTH_DELIMITED:
+                continue
+            value = onnx.ValueInfoProto.FromString(self.data[field.content : field.end])
+            dims = [dim for dim in value.type.tensor_type.shape.dim if dim.dim_param in sizes]
+            for dim in dims:
+                dim.dim_value = sizes[dim.dim_param]
+            if dims:
+                yield field.start, field.end, message(field.number, [value.SerializeToString()])
 
     def bytes_of(self, part: Part) -> bytes:
         return part if isinstance(part, bytes) else self.data[part.start : part.end]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dmlsplit.models.graph import Doubt, Graph
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.fused import Part
-    from dmlsplit.verdicts.model_placements import Failed, SessionAnswer, Why
+    from dmlsplit.verdicts.model_placements import Failed, NodePlacement, SessionAnswer, Why
 
 BRANCHES: Final = "constant_if"
 """The step that replaces an If whose condition is constant by its branch."""
@@ -91,12 +91,14 @@ class Step(NamedTuple):
 class Placement(NamedTuple):
     """Where a node runs, "DML" or "CPU", whether it is in a fused graph, and why it is not on DirectML.
 
-    `provider` and `in_graph` are None if they are unknown, `why` is None for a node on DirectML.
+    `provider` and `in_graph` are None if they are unknown, `why` is None for a node on DirectML. `types` are the
+    element types for which DirectML has no kernel, if that is why.
     """
 
     provider: str | None
     in_graph: bool | None
     why: Why | None = None
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +255,9 @@ def _explained(session: OnnxSession, node: SessionNode) -> Explanation:
     if not gone:
         part = next((_part(k, each) for k, each in enumerate(parts.parts) if index in each.members), None)
         provider = _provider(graph, index)
-        why = None if provider == "DML" else _why(session.placement, node)
-        place = Placement(provider, _in_graph(part), why)
+        known = None if provider == "DML" else _placement(session.placement, node)
+        why, types = (None, ()) if known is None else (known.why, known.types)
+        place = Placement(provider, _in_graph(part), why, types)
     beside = {node.path, *(() if part is None else part.nodes)}
     findings = [each for each in session.findings() if not beside.isdisjoint((each.path, each.node))]
     return Explanation(
@@ -335,9 +338,9 @@ def _provider(graph: SessionGraph, index: int) -> str | None:
     return None if on_dml is None else "DML" if on_dml else "CPU"
 
 
-def _why(found: SessionAnswer, node: SessionNode) -> Why | None:
-    """Returns the reason why a node is not on DirectML; None if it is on DirectML, or if that is not known."""
-    alike = [each.why for each in found.nodes.values() if each.path == node.path and each.op.endswith(node.operator)]
+def _placement(found: SessionAnswer, node: SessionNode) -> NodePlacement | None:
+    """Returns the placement of a node in the answer about its model; None if it is not there."""
+    alike = [each for each in found.nodes.values() if each.path == node.path and each.op.endswith(node.operator)]
     return alike[node.number] if node.number < len(alike) else None
 
 

@@ -6,13 +6,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import text
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, is_on_dml
+from dmlsplit.onnxruntime.operators import CASTS, EXPANDED, ON_BOTH, Cell, is_on_dml
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import NodePlacement, Why
@@ -23,8 +23,23 @@ _BITS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("INT32", "UINT32", "FLOAT"), 32),
     **dict.fromkeys(("INT64", "UINT64", "DOUBLE"), 64),
 }
-_CAST_TO: Final = ("float", "float16", "int32", "int64")
-"""The types to which a node may be cast; the first one with a kernel is used."""
+
+
+class Remedy(NamedTuple):
+    """The change that moves the nodes of an operator to DirectML, or why none does. `of_any`: one change moves nodes of
+    other operators as well, such as the model's opset."""
+
+    operator: str
+    change: str
+    of_any: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.change}"
+
+    @property
+    def cause(self) -> str:
+        """A text that is equal for remedies that are one change."""
+        return self.change if self.of_any else str(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,14 +47,14 @@ class Island:
     """Nodes on the CPU that read one another, between nodes on DirectML.
 
     `copied` has the bytes of each tensor that is copied at each Run, to the CPU or from it (None if a size is unknown);
-    `moved_by` has the changes that move nodes to DirectML, each with its operator, or why none does.
+    `moved_by` has what moves its nodes to DirectML.
     """
 
     node: str
     """The path of its first node."""
     operators: Counter[str]
     copied: Sequence[int | None]
-    moved_by: frozenset[str]
+    moved_by: frozenset[Remedy]
 
 
 def islands(graph: SessionGraph, placed: Mapping[str, NodePlacement], older: int | None) -> Iterator[Island]:
@@ -129,23 +144,22 @@ def _bytes(graph: SessionGraph, name: str) -> int | None:
     return math.prod(int(size) for size in shape) * bits // 8
 
 
-def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacement], older: int | None) -> str:
-    """Returns, as text, the change that moves a node to DirectML, or why none does; "" for a node that computes sizes.
-    `placed` and `older` as in `islands`."""
+def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacement], older: int | None) -> Remedy | None:
+    """Returns what moves a node to DirectML; None for a node that computes sizes. `placed` and `older` as in
+    `islands`."""
     path, name = graph.path(node.index), _operator(node)
     why = None if path not in placed else placed[path].why
     if why is Why.OPSET and older is not None and _is_dml(graph.cell_at(node.index, older)):
-        return f"{name}: opset {older}"
+        return Remedy(name, f"opset {older}", of_any=True)
     if why is Why.OPSET:
-        return f"{name}: opset {placed[path].newest} or a form that its version {placed[path].newest} can express"
-    if why is Why.TYPES and (cast := _cast(graph, node.index)):
-        return f"{name}: {cast}"
+        newest = placed[path].newest
+        return Remedy(name, f"opset {newest} or a form that its version {newest} can express")
+    if why is Why.TYPES:
+        cast = _cast(graph, node.index)
+        return Remedy(name, cast or "no other type has a kernel", of_any=bool(cast))
     if why is Why.ATTRIBUTES:
-        return f"{name}: {_attribute(graph, node.index)}"
-    return {
-        Why.OPERATOR: f"{name}: replace it, DirectML has no kernel",
-        Why.TYPES: f"{name}: no other type has a kernel",
-    }.get(why or Why.SIZES, "")
+        return Remedy(name, _attribute(graph, node.index))
+    return Remedy(name, "replace it, DirectML has no kernel") if why is Why.OPERATOR else None
 
 
 def _is_dml(cell: Cell | None) -> bool:
@@ -171,7 +185,7 @@ def _cast(graph: SessionGraph, index: int, accepts: Callable[[Cell | None], bool
     if operator is None:
         return ""
     for own in dict.fromkeys(filter(None, types)):
-        for other in _CAST_TO:
+        for other in CASTS:
             if own != other and accepts(operator.ask(tuple([other if each == own else each for each in types]))):
                 return f"a cast of {own.upper()} to {other.upper()} around it, which rounds differently"
     return ""
@@ -192,9 +206,9 @@ def _attribute(graph: SessionGraph, index: int) -> str:
 
 
 def grouped(found: Sequence[Island]) -> Iterator[list[Island]]:
-    """Yields the islands as lists of those with equal operators and equal `moved_by`; the list with the most copied
-    tensors comes first."""
+    """Yields the islands as lists of those that the same changes move; the list with the most copied tensors comes
+    first."""
     groups: dict[object, list[Island]] = defaultdict(list)
     for island in found:
-        groups[frozenset(island.operators.items()), island.moved_by].append(island)
+        groups[frozenset(each.cause for each in island.moved_by)].append(island)
     yield from sorted(groups.values(), key=lambda each: -sum(len(island.copied) for island in each))

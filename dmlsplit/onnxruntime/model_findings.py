@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
-from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.protobuf import domain_of, text
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, uninferred_sizes
 from dmlsplit.onnxruntime.islands import Island, cast_for_kernel, grouped, islands
@@ -23,6 +25,7 @@ from dmlsplit.rules import whole_model
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, Provider, SessionAnswer, Why
 
+NAMES_SHOWN = 3
 _OPERATORS_SHOWN = 4
 _REDUCE = "run dmlsplit why, which reduces the model to the nodes that cause the failure"
 
@@ -173,27 +176,56 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     fused = sum(node.graph is not None for node in placed.nodes.values())
     if len(alone) <= fused:
         return None
+    rule, options = whole_model.OPEN_SIZES, _free_dimensions(open_symbols(graph))
+    nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
+    said = f"{nodes} in no fused graph, because sizes are unknown when the session is created"
+    effect = f", as dmlsplit legalize does ({options} shows the effect)" if options else ""
+    return rule.diagnostic(Location(node=alone[0]), f"{said}; {rule.cure}{effect}", actual=len(alone))
+
+
+def _free_dimensions(symbols: Sequence[str]) -> str:
+    """Returns the options that give the first of these symbols sizes."""
+    given = [f"{printable(name, 60)}=NUMBER" for name in symbols[:_OPERATORS_SHOWN]]
+    return " ".join(f"--free-dimension {shlex.quote(each)}" for each in given)
+
+
+def open_symbols(graph: SessionGraph) -> list[str]:
+    """Returns the symbols in the shapes of a model's inputs, in order."""
     symbols = {
-        dim.dim_param: None
+        text(dim.dim_param): None
         for value in graph.scope.graph.input
         if value.name in graph.inputs
         for dim in value.type.tensor_type.shape.dim
         if dim.dim_param
     }
-    advised = [f"{printable(name, 60)}=NUMBER" for name in list(symbols)[:_OPERATORS_SHOWN]]
-    advice = " ".join(f"--free-dimension {shlex.quote(each)}" for each in advised)
-    rule = whole_model.OPEN_SIZES
-    nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
-    message = (
-        f"{nodes} in no fused graph, because sizes are unknown when the session is created; {rule.cure}"
-        f"{f' ({advice} shows the effect)' if advice else ''}"
+    return list(symbols)
+
+
+class WithSizes(NamedTuple):
+    """What is wrong with a model once its open sizes are fixed: at a node, "" if it is not at one, a reason why the
+    session is not created or, if it is created, the rule of a fused graph's fault."""
+
+    node: str
+    what: str
+    created: bool
+
+
+def if_fixed(found: Diagnostic, symbols: Sequence[str], wrong: WithSizes) -> Diagnostic:
+    """Returns the finding about open sizes for a model in which something is wrong once these symbols have sizes."""
+    said, _, _ = found.message.partition(f"; {whole_model.OPEN_SIZES.cure}")
+    at = f" at {printable(wrong.node, 60)}" if wrong.node else ""
+    advice = (
+        f"with fixed sizes a fused graph is wrong ({wrong.what}{at}): leave them open, or fix them in the file with "
+        f"dmlsplit legalize {_free_dimensions(symbols)}, which mends the graph"
+        if wrong.created
+        else f"leave them open: with fixed sizes the session is not created{at}: {wrong.what}"
     )
-    return rule.diagnostic(Location(node=alone[0]), message, actual=len(alone))
+    return replace(found, message=f"{said}; {advice}")
 
 
 def _of_islands(group: Sequence[Island]) -> Diagnostic:
-    """Returns the finding that nodes on the CPU are between nodes on DirectML. `group` are islands of the same
-    operators."""
+    """Returns the finding that nodes on the CPU are between nodes on DirectML. `group` are islands that the same
+    changes move."""
     rule, first, count = whole_model.CPU_ISLAND, group[0], len(group)
     copied = [size for island in group for size in island.copied]
     known = [size for size in copied if size is not None]
@@ -203,16 +235,19 @@ def _of_islands(group: Sequence[Island]) -> Diagnostic:
         if known
         else "all of unknown size"
     )
-    is_one = first.operators.total() == 1
+    operators = sum((island.operators for island in group), Counter[str]())
+    is_one = operators.total() == 1
+    names = ", ".join([printable(island.node, 60) for island in group[:NAMES_SHOWN]])
     said = (
-        f"{count} islands of {_named(first.operators)} are"
+        f"{count} islands ({names}{', ...' if count > NAMES_SHOWN else ''}) of {_named(operators)} are"
         if count > 1
-        else f"{_named(first.operators)} on the CPU {'is' if is_one else 'are'}"
+        else f"{_named(operators)} on the CPU {'is' if is_one else 'are'}"
     )
-    them = "it" if is_one and count == 1 else "them"
+    moved_by = sorted({str(each) for island in group for each in island.moved_by})
+    more = f", ... {len(moved_by) - _OPERATORS_SHOWN} more operators" if len(moved_by) > _OPERATORS_SHOWN else ""
     message = (
-        f"{said} between nodes on DirectML: each Run copies {len(copied)} tensors, {size}; to move {them} to DirectML: "
-        f"{', '.join(sorted(first.moved_by)) or 'nothing known'}"
+        f"{said} between nodes on DirectML: each Run copies {len(copied)} tensors, {size}; to move "
+        f"{'it' if is_one else 'them'} to DirectML: {', '.join(moved_by[:_OPERATORS_SHOWN]) or 'nothing known'}{more}"
     )
     return rule.diagnostic(Location(node=first.node), message, actual=len(copied))
 

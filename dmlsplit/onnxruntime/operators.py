@@ -65,6 +65,8 @@ _ANY_BUT: Final = {("Resize", "extrapolation_value"): 0.0}
 """Maps an operator's attribute to its default if any other value counts as the one that was recorded."""
 _NO_TENSOR: Final = "bfloat16"
 """The type that no DirectML tensor can have, and that the CPU's control flow accepts."""
+CASTS: Final = ("float", "float16", "int32", "int64")
+"""The types to which the tensors of a node without a kernel may be cast, the first one with a kernel first."""
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
 _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
@@ -203,6 +205,20 @@ class Operator:
             for place in enumerate(types):
                 found[place] = found.get(place, frozenset()) | {cell}
         return found
+
+    def without_kernel(self, types: Types) -> tuple[str, ...]:
+        """Returns those of these types that DirectML has no kernel for: each one such that it has a kernel with another
+        in its place; all known types if no single one is the reason."""
+        known = list(dict.fromkeys(filter(None, types)))
+        alone = [own for own in known if any(map(self._is_on_dml, self._with_casts(types, own)))]
+        return tuple(alone or known)
+
+    def _with_casts(self, types: Types, own: str) -> Iterator[Types]:
+        return (tuple([other if each == own else each for each in types]) for other in CASTS if other != own)
+
+    def _is_on_dml(self, types: Types) -> bool:
+        cell = self.ask(types)
+        return cell is not None and is_on_dml(cell)
 
     def takes(self, types: Types) -> bool:
         """True if each of these types of the type parameters was recorded, with any types of the others."""

@@ -122,7 +122,8 @@ def _placed(graph: SessionGraph, own: int, index: int, fused: int | None, is_lef
         return NodePlacement(path, op, Provider.UNKNOWN, Why.UNASKED, version)
     provider = Provider.BOTH if cell in ON_BOTH else Provider.CPU
     why, newest = _why(graph, index, cell)
-    return NodePlacement(path, op, provider, why, version, newest)
+    types = operator.without_kernel(graph.types_of(index)) if operator is not None and why is Why.TYPES else ()
+    return NodePlacement(path, op, provider, why, version, newest, types=tuple([each.upper() for each in types]))
 
 
 def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:

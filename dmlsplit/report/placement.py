@@ -128,7 +128,8 @@ def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
             continue
         names = ", ".join(node.path for node in nodes[:NAMES_SHOWN])
         more = f", ... {len(nodes) - NAMES_SHOWN} more" if len(nodes) > NAMES_SHOWN else ""
-        yield f"{_PLACES[nodes[0].provider]}: {len(nodes)} {nodes[0].op}: {_why(nodes[0])} ({names}{more})"
+        typed = f" of {listed(nodes[0].types)}" if nodes[0].types else ""
+        yield f"{_PLACES[nodes[0].provider]}: {len(nodes)} {nodes[0].op}{typed}: {_why(nodes[0])} ({names}{more})"
     if len(sizes) > 1:
         count = sum(map(len, sizes))
         named = ", ".join(f"{len(nodes)} {nodes[0].op}" for nodes in sizes[:OPERATORS_SHOWN])

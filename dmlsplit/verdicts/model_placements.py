@@ -52,6 +52,8 @@ class NodePlacement:
     """With Why.OPSET: the newest version of the operator that DirectML has a kernel for."""
     graph: int | None = None
     """The number of its fused graph; None if it is in none, or if that is not known."""
+    types: tuple[str, ...] = ()
+    """With Why.TYPES: the element types for which DirectML has no kernel, such as INT64."""
 
     def __str__(self) -> str:
         """Returns where the node runs: "DML", "CPU", "folded", "unknown"."""
@@ -59,7 +61,7 @@ class NodePlacement:
 
     def to_dict(self) -> dict[str, object]:
         """Returns a dict for JSON: the operator, the placement and its reason as text (None without one), `version`,
-        `newest` and `graph`."""
+        `newest`, `graph` and `types`."""
         return {
             "operator": self.op,
             "placement": str(self),
@@ -67,6 +69,7 @@ class NodePlacement:
             "version": self.version,
             "newest": self.newest,
             "graph": self.graph,
+            "types": list(self.types),
         }
 
 
@@ -186,7 +189,9 @@ class SessionAnswer:
         found: dict[tuple[object, ...], list[NodePlacement]] = {}
         for node in self.nodes.values():
             if node.provider in (Provider.CPU, Provider.BOTH, Provider.UNKNOWN):
-                found.setdefault((node.provider, node.why, node.op, node.version, node.newest), []).append(node)
+                found.setdefault((node.provider, node.why, node.op, node.version, node.newest, node.types), []).append(
+                    node
+                )
         return sorted(found.values(), key=lambda nodes: (nodes[0].why is Why.SIZES, -len(nodes)))
 
     def to_dict(self) -> dict[str, object]:

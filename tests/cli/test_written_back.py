@@ -36,12 +36,68 @@ def test_a_model_is_written(cli, tmp_path):
     assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "fixed.onnx").read_bytes()
 
 
-@pytest.mark.parametrize("option", ["--shape=x:1,4,2,2,2", "--dim=N=2", "--free-dimension=N=2"])
+@pytest.mark.parametrize("option", ["--shape=x:1,4,2,2,2", "--dim=N=2"])
 def test_who_gives_sizes_hears_how_a_file_gets_them(cli, tmp_path, option):
     save(tmp_path / "m.onnx")
     status, _, err = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "-o", "fixed.onnx", option)
     assert (status, (tmp_path / "fixed.onnx").exists()) == (2, False)
-    assert "python -m onnxruntime.tools.make_dynamic_shape_fixed fixes sizes in the file" in err
+    assert "--free-dimension fixes sizes in the file" in err
+
+
+def save_open_gate(path, data=b""):
+    """A GLU with an open size: right, since it is in no fused graph; `data` are fields that onnx.proto lacks."""
+    split = node("Split", ["x"], ["v", "g"], axis=1, name="split")
+    gate = [node("Sigmoid", ["g"], ["s"]), node("Mul", ["v", "s"], ["y"])]
+    made = model([split, *gate], [value("x", ["N", 4, "M"])], [value("y", ["N", 2, "M"])], opset=13, ir_version=8)
+    path.write_bytes(made.SerializeToString() + data)
+    return made
+
+
+def test_free_dimensions_are_written_and_the_graph_that_they_make_is_mended(cli, tmp_path):
+    save_open_gate(tmp_path / "m.onnx", b"\xfa\x7f\x04kept")
+    sizes = ["--free-dimension", "N=3", "--free-dimension", "M=2"]
+    assert cli("check", "m.onnx", "--onnxruntime", "1.24.4", *sizes).status == 1
+    result = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", *sizes, "-o", "fixed.onnx")
+    assert (result.status, result.out.splitlines()[:3]) == (
+        0,
+        [
+            "m.onnx: the model and 1 node changed for onnxruntime 1.24.4",
+            "  the model: fix-sizes: the size N is 3",
+            "  the model: fix-sizes: the size M is 2",
+        ],
+    )
+    written = onnx.load(tmp_path / "fixed.onnx")
+    (x,), (y,) = written.graph.input, written.graph.output
+    assert [dim.dim_value for dim in (*x.type.tensor_type.shape.dim, *y.type.tensor_type.shape.dim)] == [
+        3,
+        4,
+        2,
+        3,
+        2,
+        2,
+    ]
+    assert (tmp_path / "fixed.onnx").read_bytes().endswith(b"\xfa\x7f\x04kept")
+    assert cli("check", "fixed.onnx", "--onnxruntime", "1.24.4", "--require-capture").status == 0
+    onnx.checker.check_model(written, full_check=True)
+
+
+def test_free_dimensions_are_written_into_the_graphs_of_nodes(cli, tmp_path):
+    inner = onnx.helper.make_graph([node("Neg", ["x"], ["n"], name="neg")], "g", [], [value("n", ["N", 4])])
+    branches = {"then_branch": inner, "else_branch": inner}
+    inputs = [value("c", [], onnx.TensorProto.BOOL), value("x", ["N", 4])]
+    made = model([node("If", ["c"], ["y"], **branches)], inputs, [value("y", ["N", 4])], opset=13, ir_version=8)
+    onnx.save(made, tmp_path / "m.onnx")
+    assert cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--free-dimension", "N=3", "-o", "f.onnx").status == 0
+    graph = onnx.load(tmp_path / "f.onnx").graph
+    held = [graph, *(attribute.g for attribute in graph.node[0].attribute)]
+    assert [each.output[0].type.tensor_type.shape.dim[0].dim_value for each in held] == [3, 3, 3]
+
+
+def test_a_free_dimension_that_the_model_lacks(cli, tmp_path):
+    save_open_gate(tmp_path / "m.onnx")
+    result = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--free-dimension", "K=3", "-o", "f.onnx")
+    assert (result.status, (tmp_path / "f.onnx").exists()) == (2, False)
+    assert "there is no symbolic dimension 'K'" in result.err
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--diff"])
@@ -58,9 +114,11 @@ def test_a_runtime_is_asked_about_the_model_not_about_its_operators_alone(cli, t
     split = node("Split", ["x"], ["v", "g"], axis=1, name="split")
     gate = [node("Sigmoid", ["g"], ["s"]), node("Mul", ["v", "s"], ["y"])]
     onnx.save(model([split, *gate], [value("x", [1, 4])], [value("y", [1, 2])], opset=13, ir_version=8), "m.onnx")
-    result = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4")
-    assert (result.status, result.out) == cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--dry-run")[:2]
-    assert result.out.startswith("m.onnx: 1 node changed for onnxruntime 1.24.4\n")
+    for asked in (["--onnxruntime", "1.24.4"], ["--directml", "1.15.4"], []):
+        result = cli("legalize", "m.onnx", *asked)
+        assert (result.status, result.out) == cli("legalize", "m.onnx", *asked, "--dry-run")[:2]
+        by = " ".join(asked).removeprefix("--") or "directml 1.15.4"
+        assert result.out.startswith(f"m.onnx: 1 node changed for {by}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
     alone = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--shape", "x:1,4")
     assert (alone.status, "accepted as it is" in alone.out) == (0, True)

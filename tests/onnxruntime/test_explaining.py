@@ -371,7 +371,7 @@ def test_json(node):
         "instead": [],
         "doubts": [],
     }
-    assert said["placement"] == {"provider": "DML", "in_graph": True, "why": None}
+    assert said["placement"] == {"provider": "DML", "in_graph": True, "why": None, "types": []}
     assert said["findings"][0]["fault"] == "gate"
     assert (said["onnxruntime"] is None) == (node == "s")
 

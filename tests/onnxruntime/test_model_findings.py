@@ -142,7 +142,7 @@ def island_of(text, opset):
     [
         ("a = Relu(x) s = Sin(a) y = Relu(s)", "1 Sin on the CPU is between"),
         ("a = Relu(x) s = Sin(a) t = Cos(s) y = Relu(t)", "1 Sin, 1 Cos on the CPU are between"),
-        ("a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t)", "2 islands of 1 Sin are between"),
+        ("a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t)", "2 islands (s, t) of 2 Sin are between"),
     ],
 )
 def test_the_finding_says_how_many_are_on_the_cpu(text, said):
@@ -168,6 +168,19 @@ def test_the_finding_says_how_many_are_on_the_cpu(text, said):
             "(float[N] x) => (float[N] y) { a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t) }",
             22,
             [("s", 4, "4 tensors, all of unknown size; to move them to DirectML: Sin: opset 21")],
+        ),
+        # the same opset moves two islands of other operators
+        (
+            "(float[4] x) => (float[4] y) { a = Relu(x) s = Sin(a) b = Relu(s) t = Cos(b) y = Relu(t) }",
+            22,
+            [("s", 4, "4 tensors, 64 bytes; to move them to DirectML: Cos: opset 21, Sin: opset 21")],
+        ),
+        # and something else moves these
+        (
+            """(float[1,1,4,4] x) => (float[?,?,?,?] y) { k = Constant<value_floats=[1.0,1.0,2.0,2.0]>() a = Relu(x)
+                s = Sin(a) b = Relu(s) r = Resize<mode="cubic">(b, , k) y = Sigmoid(r) }""",
+            17,
+            [("r", 2, "2 tensors, 320 bytes; to move it to DirectML: Resize: another value of mode")],
         ),
         # one of the tensors has a known size
         (
@@ -211,6 +224,41 @@ def test_open_sizes_name_the_symbols_of_the_inputs(size):
     """Converters from TensorFlow name open sizes as onnx's inference does."""
     (found,) = findings(f"(float[{size},4] x) => (float[?,?] y) {{ a = Relu(x) y = Sigmoid(a) }}", 17)
     assert (found.rule, f"--free-dimension {size}=NUMBER" in found.message) == ("model/open-sizes", True)
+
+
+def advice_about_open_sizes(text):
+    session = sessions_of(text, 17).of(find_runtime("1.24.4"), SessionOptions())
+    (found,) = (each for each in session.tried_placement.diagnostics if each.rule == "model/open-sizes")
+    return found.message.partition("is created; ")[2]
+
+
+def test_fixing_sizes_is_not_advised_where_the_fused_graph_is_wrong_then():
+    text = """(float[N,4] x) => (float[N,2] y) <int64[2] l = {2, 2}> {
+        a, b = Split<axis=1>(x, l) g = Sigmoid(b) y = Mul(a, g) }"""
+    assert advice_about_open_sizes(text) == (
+        "with fixed sizes a fused graph is wrong (graph/fused-wrongly at a): leave them open, or fix them in the file "
+        "with dmlsplit legalize --free-dimension N=NUMBER, which mends the graph"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_advised"),
+    [
+        ("(float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }", True),
+        # a kernel with more dimensions than it takes is refused when the session is created
+        ("(float[N,2,2,4,4] x) => (float[N,2,2,4,4] y) { a = Relu(x) b = MatMul(a, a) y = Sigmoid(b) }", False),
+        # the sizes of a trial are no sizes of this model
+        ("(float[N,4] x) => (float[3,M] y) <int64[2] k = {3, -1}> { a = Reshape(x, k) y = Sigmoid(a) }", True),
+        # its window is larger than the input for the sizes of a trial alone
+        ("(float[1,1,N] x, float[1,1,500] w) => (float[1,1,M] y) { a = Conv(x, w) y = Sigmoid(a) }", True),
+    ],
+    ids=["right", "not created", "contradicted", "too small"],
+)
+def test_fixing_sizes_is_tried_before_it_is_advised(text, is_advised):
+    said = advice_about_open_sizes(text)
+    assert said.startswith(
+        "if they are always the same" if is_advised else "leave them open: with fixed sizes the session"
+    )
 
 
 def test_a_symbol_that_a_shell_would_expand_is_quoted():

@@ -81,9 +81,21 @@ def test_why_a_node_is_on_the_cpu(text, opset, why, newest):
     assert (node.provider, node.why, node.newest) == (Provider.CPU, why, newest)
 
 
-def test_types_without_a_kernel():
-    found = placed("(double[2] x) => (double[2] y) { y = Relu(x) }")
-    assert [(node.provider, node.why) for node in found.nodes.values()] == [(Provider.CPU, Why.TYPES)]
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("(double[2] x) => (double[2] y) { y = Relu(x) }", ("DOUBLE",)),
+        # only the type of the data matters: indices may be of either type
+        ("(double[2] x, int64[1] i) => (double[1] y) { y = Gather(x, i) }", None),
+        ("(int64[2] x, int64[2] z) => (int64[2] y) { y = Mod(x, z) }", ("INT64",)),
+        ("(int32[2] x) => (double[2] y) { y = Cast<to=11>(x) }", ("DOUBLE",)),
+    ],
+)
+def test_types_without_a_kernel(text, types):
+    (node, *_) = placed(text).nodes.values()
+    assert (node.provider, node.why, node.types) == (
+        (Provider.CPU, Why.TYPES, types) if types else (Provider.DML, None, ())
+    )
 
 
 def test_what_no_provider_has_fails_the_session():
@@ -270,7 +282,15 @@ def test_json_has_all():
         "capture_prevented_by": None,
         "diagnostics": [],
         "nodes": {
-            name: {"operator": op, "placement": "DML", "why": None, "version": version, "newest": None, "graph": 0}
+            name: {
+                "operator": op,
+                "placement": "DML",
+                "why": None,
+                "version": version,
+                "newest": None,
+                "graph": 0,
+                "types": [],
+            }
             for name, op, version in (("a", "Relu", 14), ("y", "Sigmoid", 13))
         },
     }
