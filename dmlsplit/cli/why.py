@@ -115,7 +115,18 @@ def why(
     if runtime_json is not None:
         note_input(runtime_json, "the assignments")
         machine = _compared(file, target, given, runtime_json)
-    reduction = _reduced(file, target, given, rule=rule, check=words, timeout=timeout, seed=seed)
+
+    def ended(so_far: Reduction) -> None:
+        kept = "still wrong; -o keeps them"
+        if folder is not None:
+            from dmlsplit.reducing.writing import MODEL, write
+
+            write(so_far, folder, "")
+            kept = f"in {os.path.join(folder, MODEL)}"
+        count = f"{so_far.nodes} of {so_far.nodes_before} nodes"
+        _streams.complain(f"ended after {so_far.checks} checks, with {count} {kept}")
+
+    reduction = _reduced(file, target, given, rule=rule, check=words, timeout=timeout, seed=seed, ended=ended)
     found, nothing = (None, reduction) if isinstance(reduction, str) else (reduction, "")
     from dmlsplit.report import explained, reduced
 

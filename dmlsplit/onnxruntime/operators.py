@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import lzma
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path

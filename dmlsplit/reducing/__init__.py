@@ -39,6 +39,7 @@ def reduce(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[str], None] = lambda line: None,
+    ended: Callable[[Reduction], None] = lambda so_far: None,
 ) -> Reduction:
     """Returns the smallest part of a model that one version of ONNX Runtime still refuses, or still computes wrong.
 
@@ -46,7 +47,8 @@ def reduce(
     `check` is the words of a command that gets the path of a model (in place of {}, or as its last argument) and ends
     within `timeout` seconds with status 1 if the model is still wrong, 0 if it is right, anything else if it cannot
     tell; or a function that takes a model and returns True if it is still wrong. Large weights of the result are
-    replaced by random numbers of `seed`, if it is still wrong with them. The other arguments are those of `explain`.
+    replaced by random numbers of `seed`, if it is still wrong with them. If KeyboardInterrupt or the like ends the
+    reduction, `ended` is called with the smallest model so far. The other arguments are those of `explain`.
 
     Raises InputError if the source is not a model, or if nothing is wrong with it; ValueError for an unknown version or
     rule; OSError if the file cannot be read.
@@ -63,4 +65,4 @@ def reduce(
     check_source(source)
     check_options(options)
     question = Question(find_runtime(version), options, inputs)
-    return reduced(source, question, rule, check, timeout, seed, allow_paths, progress)
+    return reduced(source, question, rule, check, timeout, seed, allow_paths, progress, ended)

@@ -65,6 +65,9 @@ class Reducer:
         self.model = model
         self.shapes: dict[str, Shape] = {}
         """The shapes at the first Run of inputs that were values of the model before."""
+        self.smallest = model
+        """Of the models that were checked and are wrong, the one with the fewest nodes."""
+        self._least = node_count(model)
         self.checks = 0
         self._question = question
         self._check = check
@@ -82,6 +85,8 @@ class Reducer:
         if key not in self._known:
             self.checks += 1
             self._known[key] = self._check(model, self.shapes)
+            if self._known[key] and (count := node_count(model)) < self._least:
+                self.smallest, self._least = model, count
         return self._known[key]
 
     def reduce(self, place: str | None) -> None:

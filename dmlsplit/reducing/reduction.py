@@ -61,6 +61,8 @@ class Reduction:
     """The explanation of the node at fault."""
     others: tuple[str, ...] = field(default=())
     """The other classes of the original's findings, the most serious first."""
+    is_ended: bool = False
+    """True if the reduction was ended before its end, so that the model may not be the smallest one."""
 
     @property
     def is_error(self) -> bool:
@@ -81,6 +83,7 @@ class Reduction:
             "nodes": self.nodes,
             "checks": self.checks,
             "unclear": self.unclear,
+            "ended": self.is_ended,
             "others": list(self.others),
             "weights": [{"name": name, **seed._asdict()} for name, seed in self.seeds.items()],
             "inputs": {"names": list(self.inputs.arrays), "why": self.inputs.why},
@@ -98,6 +101,7 @@ def reduced(
     seed: int,
     allow_paths: Iterable[str | os.PathLike[str]],
     progress: Callable[[str], None],
+    ended: Callable[[Reduction], None],
 ) -> Reduction:
     """Returns the reduction of a model; arguments and errors are those of dmlsplit.reducing.reduce."""
     with opened(source, tuple(allow_paths)) as original, _check_of(check, original, seed, timeout) as asked:
@@ -114,7 +118,12 @@ def reduced(
         reducer = Reducer(model, question, own, progress)
         if not isinstance(asked, CommandCheck) and not reducer.is_wrong(model):
             raise InputError("the check says that the model is right: there is nothing to reduce")
-        reducer.reduce(None if chosen is None else chosen.node)
+        try:
+            reducer.reduce(None if chosen is None else chosen.node)
+        except BaseException as error:
+            if not isinstance(error, Exception) and node_count(reducer.smallest) < before:
+                ended(_so_far(reducer, original, seed, asked, chosen, question, before))
+            raise
         small = replace(question, inputs=with_shapes(question.inputs, reducer.shapes))
         seeds = _seeds(reducer, original, seed, asked)
         made = filled(reducer.model, original, seeds)
@@ -144,6 +153,38 @@ def reduced(
             _explained(made, class_, small),
             tuple(dict.fromkeys(each.rule for each in found if class_ is None or each.rule != class_.rule)),
         )
+
+
+def _so_far(
+    reducer: Reducer,
+    original: Original,
+    seed: int,
+    asked: Check | None,
+    chosen: Finding | None,
+    question: Question,
+    before: int,
+) -> Reduction:
+    """Returns a reduction that was ended, with the smallest model so far; nothing is computed from it."""
+    is_command = isinstance(asked, CommandCheck)
+    seeds = asked.seeds(reducer.smallest) if isinstance(asked, CommandCheck) else seeds_for(reducer.smallest, seed)
+    made = filled(reducer.smallest, original, seeds)
+    names = [tensor.name for tensor in tensors_of(made)]
+    nothing = Computed({}, "the reduction was ended")
+    return Reduction(
+        NEW if chosen is None or is_command else chosen.rule,
+        None if is_command else chosen,
+        question.runtime,
+        made,
+        before,
+        node_count(made),
+        reducer.checks,
+        asked.unclear if isinstance(asked, CommandCheck) else 0,
+        {names[number]: each for number, each in seeds.items()},
+        nothing,
+        nothing,
+        nothing,
+        is_ended=True,
+    )
 
 
 @contextmanager

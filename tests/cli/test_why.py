@@ -4,6 +4,7 @@ tested in tests/reducing."""
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN, posix
+from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN, environment, posix
+from tests.cli.conftest import command as words_of
 from tests.models import text
 
 GLU = """(float[1,8,4,4] x) => (float[1,4,4,4] o)
@@ -51,6 +53,47 @@ def test_the_folder(cli, glu, tmp_path):
     a, b = z[:, :4], z[:, 4:]
     assert np.allclose(right, a / (1 + np.exp(-b)), atol=1e-5)
     assert np.allclose(wrong, b / (1 + np.exp(-b)), atol=1e-5)  # what DirectML 1.13.1 to 1.15.4 compute of it
+
+
+ENDS = """import os, signal
+if os.path.exists('found') or NOW:
+    os.kill(os.getppid(), signal.NAME)
+elif 'Sigmoid' in ops and len(ops) < 6:
+    open('found', 'w').close()
+sys.exit('Sigmoid' in ops)"""
+"""Sends a signal behind the first model that is smaller and wrong."""
+
+
+@posix
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", -15), ("SIGINT", 130)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_signal_leaves_the_smallest_model_so_far(glu, tmp_path, name, status, kept):
+    asks = program(tmp_path, ENDS.replace("NAME", name).replace("NOW", "False"))
+    line = words_of("why", "glu.onnx", "--check", asks, *(["-o", "small"] if kept else []))
+    done = subprocess.run(line, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (status, "")
+    where = "in small" + os.sep + "model.onnx" if kept else "still wrong; -o keeps them"
+    found = re.fullmatch(
+        rf"dmlsplit: ended after \d checks, with (\d) of 6 nodes {re.escape(where)}",
+        done.stderr.strip().splitlines()[-1],
+    )
+    assert found is not None
+    assert int(found[1]) < 6
+    if kept:
+        assert sorted(os.listdir(tmp_path / "small")) == ["model.onnx", "why.json"]
+        model = onnx.load(tmp_path / "small" / "model.onnx")
+        onnx.checker.check_model(model, full_check=True)
+        assert "Sigmoid" in {node.op_type for node in model.graph.node}
+        said = json.loads((tmp_path / "small" / "why.json").read_text())
+        assert (said["class"], said["ended"], said["nodes"]) == ("new", True, len(model.graph.node))
+
+
+@posix
+def test_a_signal_before_anything_is_removed_keeps_nothing(glu, tmp_path):
+    asks = program(tmp_path, ENDS.replace("NAME", "SIGTERM").replace("NOW", "True"))
+    line = words_of("why", "glu.onnx", "--check", asks, "-o", "small")
+    done = subprocess.run(line, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert (done.returncode, (tmp_path / "small").exists()) == (-15, False)
 
 
 def test_the_same_command_gives_the_same_bytes(cli, glu, tmp_path):

@@ -88,7 +88,6 @@ def test_why_a_node_is_on_the_cpu(text, opset, why, newest):
         # only the type of the data matters: indices may be of either type
         ("(double[2] x, int64[1] i) => (double[1] y) { y = Gather(x, i) }", None),
         ("(int64[2] x, int64[2] z) => (int64[2] y) { y = Mod(x, z) }", ("INT64",)),
-        ("(int32[2] x) => (double[2] y) { y = Cast<to=11>(x) }", ("DOUBLE",)),
     ],
 )
 def test_types_without_a_kernel(text, types):
