@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import click
@@ -24,11 +24,11 @@ _MOST_PROFILE: Final = 4094
 
 @click.command()
 def doctor() -> int:
-    """Show version, C extension, CPU features, kernels and optional packages.
+    """Show version, C extension, CPU features, kernels, optional packages, and the libraries that can be asked.
 
     The exit status is 1 if numpy or the C extension is missing (operators can be judged, but not run), if the
     extension belongs to another version of dmlsplit, or if the profile that DMLSPLIT_PROFILE names is not used. A
-    missing optional package is not an error.
+    missing optional package or library is not an error.
 
     \b
     Example:
@@ -46,6 +46,7 @@ def doctor() -> int:
         f"numpy        {numpy}",
         *extension,
         *(f"{name:<12} {_optional(name, extra)}" for name, extra in OPTIONAL_PACKAGES.items()),
+        *_libraries(),
     ]
     _streams.write("\n".join(lines) + "\n")
     return 1 if fault or numpy_fault else 0
@@ -108,6 +109,29 @@ def _unread_profile(parse: Callable[[str], object]) -> str | None:
     except ValueError as error:
         return f"DMLSPLIT_PROFILE={printable(path)} is not used: {error}"
     return None
+
+
+def _libraries() -> Iterator[str]:
+    """Yields the lines about wine and the builds of DirectML and ONNX Runtime that were added for `dmlsplit ask`."""
+    import shutil
+
+    from dmlsplit.library.catalogue import DEBUG_LAYER, debug_layer, known_builds
+    from dmlsplit.library.fetching import is_added
+    from dmlsplit.library.places import directory_of
+
+    wine = shutil.which("wine")
+    yield f"wine         {printable(wine or 'not found; dmlsplit ask runs Windows builds with it', None)}"
+    try:
+        found = [build for build in known_builds() if is_added(build)]
+    except (RuntimeError, OSError) as error:  # a user without a home
+        yield f"library      not known: {error}"
+        return
+    for build in found:
+        name = DEBUG_LAYER if build == debug_layer() else build.name
+        system = "Linux" if build.platform.name == "linux" else "wine"
+        yield f"library      {name} ({system}): {printable(str(directory_of(build)), None)}"
+    if not found:
+        yield "library      none added; 'dmlsplit library add' fetches builds for dmlsplit ask"
 
 
 def _optional(name: str, extra: str) -> str:

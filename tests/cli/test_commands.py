@@ -19,6 +19,8 @@ from dmlsplit.cli import cli as group
 from dmlsplit.cli import config, doctor
 from dmlsplit.formats.any_operator_json import loads as load_any
 from dmlsplit.formats.graph_json import loads as load_graph
+from dmlsplit.library.catalogue import find_build
+from dmlsplit.library.places import directory_of
 from dmlsplit.native import core
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from dmlsplit.rules.any_operator import AnyOperatorRule
@@ -267,6 +269,37 @@ class TestDoctor:
         assert status == 0
         assert "no_such_package not installed; pip install 'dmlsplit[extra]'\n" in out
         assert "click        8." in out
+
+    def test_libraries(self, cli, tmp_path, monkeypatch):
+        monkeypatch.setenv("DMLSPLIT_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("PATH", str(tmp_path))
+        status, out, _ = cli("doctor")
+        assert status == 0
+        assert "wine         not found; dmlsplit ask runs Windows builds with it\n" in out
+        assert "library      none added; 'dmlsplit library add' fetches builds for dmlsplit ask\n" in out
+        added = [find_build(name) for name in ("onnxruntime-1.24.4", "torch-directml-0.2.5.dev240914")]
+        for build in added:
+            for name in build.files:
+                (directory_of(build) / name).parent.mkdir(parents=True, exist_ok=True)
+                (directory_of(build) / name).write_bytes(b"")
+        (tmp_path / "wine").write_text("")
+        (tmp_path / "wine").chmod(0o755)
+        out = cli("doctor").out
+        assert f"wine         {tmp_path / 'wine'}\n" in out
+        assert [line for line in out.splitlines() if line.startswith("library ")] == [
+            f"library      {added[1]} (Linux): {directory_of(added[1])}",
+            f"library      {added[0]} (wine): {directory_of(added[0])}",
+        ]
+
+    def test_libraries_of_a_user_without_a_home(self, cli, monkeypatch):
+        def home():
+            raise RuntimeError("Could not determine home directory.")
+
+        monkeypatch.setattr(Path, "home", home)
+        for name in ("DMLSPLIT_CACHE", "XDG_CACHE_HOME"):
+            monkeypatch.delenv(name, raising=False)
+        status, out, _ = cli("doctor")
+        assert (status, out.splitlines()[-1]) == (0, "library      not known: Could not determine home directory.")
 
 
 @pytest.mark.parametrize(
