@@ -233,12 +233,18 @@ class CheckOptions(NamedTuple):
 
         return terminal.console(sys.stdout)
 
-    def show(self, results: Iterable[Result], targets: tuple[Target, ...], console: Console | None) -> None:
-        """Writes the report about the results to the console or, if that is None, to the output in the chosen
-        format."""
+    def show(
+        self,
+        results: Iterable[Result],
+        targets: tuple[Target, ...],
+        console: Console | None,
+        known: Mapping[Severity, int],
+    ) -> None:
+        """Writes the report about the results to the console or, if that is None, to the output in the chosen format.
+        `known` counts what a baseline hides."""
         runtimes = tuple([target for target in targets if target.runtime is not None])
         to_ask = "" if runtimes else (targets[0].graph_runtime or NEWEST).version
-        shown = Shown(self.verbose, self.only_problems, runtimes, self.fail_on, to_ask)
+        shown = Shown(self.verbose, self.only_problems, runtimes, self.fail_on, to_ask, known)
         if console is not None:
             from dmlsplit.report import terminal
 
@@ -298,7 +304,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
             results = known.without_known(results)
         if any(requirements := options.requirements()):
             results = _repeated(requirements.watch(results), repeat=options.is_elsewhere)
-        options.show(tally.watch(results), targets, console)
+        options.show(tally.watch(results), targets, console, {} if known is None else known.hidden)
     if found is not None:
         with _streams.output(options.write_baseline) as write:
             write(found.document())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Final
@@ -288,8 +289,9 @@ def _options(graph: onnx.GraphProto) -> str:
         name, shape = value.name, type_of(value.type)[1]
         if name in given or (shape is not None and all(isinstance(dim, int) for dim in shape)):
             continue
-        sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
-        advice.append(f"--shape {printable(name, 60)}:{printable(sizes)}")
+        if shape is None or None in shape:  # symbols have an option of their own
+            sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
+            advice.append(f"--shape {printable(name, 60)}:{printable(sizes)}")
         symbols.update({dim: None for dim in shape or () if isinstance(dim, str)})
-    advice += [f"--dim {printable(symbol, 60)}=NUMBER" for symbol in symbols]
+    advice += ["--dim " + shlex.quote(f"{printable(symbol, 60)}=NUMBER") for symbol in symbols]
     return " ".join(advice[:6]) + (" ..." if len(advice) > 6 else "")

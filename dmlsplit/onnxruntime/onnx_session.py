@@ -361,9 +361,10 @@ class OnnxSession:
         return replace(placed, diagnostics=tuple(said))
 
     def _wrong_with_sizes(self, symbols: Sequence[str]) -> WithSizes | None:
-        """Returns what is wrong with the model, whatever sizes these symbols are given; None if nothing is, or if that
-        is not known."""
+        """Returns what becomes wrong with the model, whatever sizes these symbols are given; None if nothing does, or
+        if that is not known."""
         sessions, count = self._sessions, sum(len(graph.nodes) for graph in self.graphs)
+        known = set(self._errors())
         found: WithSizes | None = None
         for size in _TRIED_SIZES if symbols else ():
             if sessions.spent_on_advice + count > _MOST_TRIED:
@@ -371,7 +372,7 @@ class OnnxSession:
             sessions.spent_on_advice += count
             fixed = sessions.of(self.runtime, self.options, Inputs(free_dimensions=dict.fromkeys(symbols, size)))
             try:
-                wrong = fixed.wrong
+                wrong = next((each for each in fixed._errors() if each not in known), None)
             except DmlSplitError:  # the size contradicts the model
                 return None
             if wrong is None or found not in (None, wrong):  # or it is the size that is wrong
@@ -379,17 +380,16 @@ class OnnxSession:
             found = wrong
         return found
 
-    @property
-    def wrong(self) -> WithSizes | None:
-        """The first reason why the session is not created or, if it is created, the first fault of a fused graph; None
-        if there is neither."""
+    def _errors(self) -> Iterator[WithSizes]:
+        """Yields the first reason why the session is not created, or the faults of its graphs."""
         from dmlsplit.onnxruntime.model_findings import WithSizes
 
         if self.failure is not None:
-            return WithSizes(self.failure.node, self.failure.why, created=False)
-        faults = (each.diagnostic for each in self.findings(affected=False) if each.severity is Severity.ERROR)
-        fault = next(faults, None)
-        return None if fault is None else WithSizes(fault.location.node, fault.rule, created=True)
+            yield WithSizes(self.failure.node, self.failure.why, created=False)
+            return
+        for each in self.findings(affected=False):
+            if each.severity is Severity.ERROR:
+                yield WithSizes(each.diagnostic.location.node, each.diagnostic.rule, created=True)
 
     def _described(self) -> SessionAnswer:
         """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""

@@ -40,6 +40,8 @@ class Baseline:
     def __init__(self, path: str) -> None:
         self._folder = os.path.dirname(os.path.abspath(path))
         self.counts: Counter[Known] = Counter()
+        self.hidden: Counter[Severity] = Counter()
+        """What `without_known` has hidden so far."""
 
     @classmethod
     def read(cls, path: str) -> Baseline:
@@ -76,6 +78,7 @@ class Baseline:
                 if left[known] > 0:
                     left[known] -= 1
                     hidden.append(diagnostic)
+                    self.hidden[diagnostic.severity] += 1
                 else:
                     kept.append(diagnostic)
             if len(kept) < len(report.diagnostics):

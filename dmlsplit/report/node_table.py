@@ -147,7 +147,7 @@ def _rest(diagnostic: Diagnostic) -> Diagnostic:
         return diagnostic
     rest = diagnostic.message.removeprefix(str(diagnostic.actual)).removeprefix("; ")
     hint = str(diagnostic.expected or "")
-    return replace(diagnostic, message="; ".join(filter(None, ["open sizes", rest, hint])))
+    return replace(diagnostic, message="; ".join(filter(None, ["open sizes", hint, rest])))
 
 
 def _answer(node: NodeSummary, remarks: dict[str, int]) -> str:

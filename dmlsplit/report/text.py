@@ -7,7 +7,7 @@ made printable: escape codes, line breaks and lone surrogates are escaped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -120,7 +120,7 @@ def _fix_parts(result: Result) -> Iterator[list[Part]]:
 class Tally:
     """Counts verdicts and diagnostics; the answers of several targets to one operator must be consecutive.
 
-    A diagnostic that several targets share about a node of a model counts once.
+    A diagnostic that several targets share about a node of a model counts once, as does what cannot be read.
     """
 
     def __init__(self, targets: int = 1) -> None:
@@ -160,12 +160,13 @@ class Tally:
 
     def _count(self, result: Answer) -> None:
         report, verdict = result.report, result.verdict
-        self.verdicts[verdict] += 1
+        is_again = isinstance(result, NotRead) and self._said.issuperset(report.diagnostics)
+        self.verdicts[verdict] += not is_again
         if verdict is Verdict.UNKNOWN:
             said = any(each.rule != "graph/output-may-be-empty" for each in report.diagnostics)
             self.unknown += said or not report.hidden
         new = [d for d in report.diagnostics if d not in self._said]
-        if isinstance(result, Judged) and result.node is not None:
+        if isinstance(result, NotRead) or (isinstance(result, Judged) and result.node is not None):
             self._said.update(new)
         self.severities.update([d.severity for d in new])
         self._oks.append(report.ok)
@@ -173,13 +174,12 @@ class Tally:
     def summary(self) -> str:
         """Returns the counts as one line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
         verdicts = [f"{count} {verdict}" for verdict in Verdict if (count := self.verdicts[verdict])]
-        severities = [_counted(count, str(severity)) for severity in Severity if (count := self.severities[severity])]
         each = [set(self._oks[i : i + self._targets]) for i in range(0, len(self._oks), self._targets)]
         head = _counted(len(each), "operator")
         if self._targets > 1:
             differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
-        said = [": ".join(filter(None, (head, ", ".join(verdicts)))), ", ".join(severities), *self._of_models()]
+        said = [": ".join(filter(None, (head, ", ".join(verdicts)))), _severities(self.severities), *self._of_models()]
         return "; ".join(filter(None, said))
 
     def _of_models(self) -> Iterator[str]:
@@ -192,6 +192,10 @@ class Tally:
                 yield placement.counts(found, runs=runs)
         if self.graphs:
             yield f"{_counted(self.graphs.total(), 'fused graph')}: {placement.outcomes(self.graphs)}"
+
+
+def _severities(found: Mapping[Severity, int]) -> str:
+    return ", ".join([_counted(count, str(each)) for each in Severity if (count := found.get(each, 0))])
 
 
 def _counted(count: int, noun: str) -> str:
@@ -216,7 +220,12 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
     for (file, _), of_file in groupby(tally.watch(results), _Files()):
         nodes: list[Judged] = []
         alike = Alike("operator")
+        unread: Report | None = None
         for result in of_file:
+            if isinstance(result, NotRead):
+                before, unread = unread, result.report
+                if before is not None and (before.index, before.diagnostics) == (unread.index, unread.diagnostics):
+                    continue  # it could not be read for any target
             has_sessions = has_sessions or _has_sessions(result)
             if isinstance(result, Note) and result.placements:
                 from dmlsplit.report import placement
@@ -243,7 +252,8 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
             yield from _of_lines(notes, file, below)
     if has_sessions and shown.runtime_to_ask:
         yield [("hint", "bold cyan"), (f": {_SESSIONS.format(shown.runtime_to_ask)}", "")]
-    yield [(tally.summary(), "bold")]
+    known = _severities(shown.known)
+    yield [(f"{tally.summary()}{f'; in the baseline: {known}' if known else ''}", "bold")]
 
 
 _SESSIONS: Final = "no session was judged; --onnxruntime {} says whether the model loads and where its nodes run"

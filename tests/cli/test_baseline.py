@@ -63,7 +63,7 @@ def test_the_verdict_stays(cli, check, tmp_path):
     check({"a.json": BAD}, "--write-baseline", "known.json")
     out = cli("check", "a.json", "--baseline", "known.json").out
     assert out.splitlines()[0].startswith("a.json:1:1: not ok")
-    assert out.splitlines()[-1] == "1 operator: 1 not ok"
+    assert out.splitlines()[-1] == "1 operator: 1 not ok; in the baseline: 1 error"
 
 
 def test_files_are_relative_to_the_baseline(check, cli, tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dmlsplit.checking.results import Judged, NotJudged, NotRead, Verdict, verdict_of
@@ -104,3 +106,16 @@ def test_summary_of_several_targets(outcomes, summary):
     tally = Tally(targets=2)
     assert len(list(tally.watch(Judged([READ, FAULTY][outcome]) for outcome in outcomes))) == 2
     assert tally.summary() == summary
+
+
+def test_what_no_release_can_read_is_said_once():
+    unread = [
+        replace(report(diagnostic(), hresult=None, operator=None, file=file), judged_by=release)
+        for file in ("a.json", "b.json")
+        for release in ("directml 1.8.0", "directml 1.15.4")
+    ]
+    assert "".join(text.chunks(map(NotRead, unread), 2)).splitlines() == [
+        *("a.json: not read", "a.json: error[split/x] Axis: is 4"),
+        *("b.json: not read", "b.json: error[split/x] Axis: is 4"),
+        "2 operators, 0 verdicts that depend on the release: 2 not read; 2 errors",
+    ]
