@@ -53,7 +53,8 @@ LOGS_HEAD = """# Messages in logs
 This page lists the messages in logs of ONNX Runtime and DirectML that `dmlsplit explain-log FILE` explains.
 `docs/generate.py` generates it from `dmlsplit/logs/messages.py`. The first entry that matches a line applies. With
 `--model MODEL.onnx --onnxruntime 1.24.4` the command also says for many entries whether the model explains the message
-or rules it out. Each entry links a public thread with such a message. The exit status is 1 if a line reports a failure.
+or rules it out, and whether the log is of another model (`of_another_model` in JSON): none of the nodes that it names
+is in the model. Each entry links a public thread with such a message. The exit status is 1 if a line reports a failure.
 """
 
 LIMITS_HEAD = """## Limits on reading files

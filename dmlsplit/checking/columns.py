@@ -85,7 +85,7 @@ def _runtimes() -> Columns:
         "ONNX Runtime version",
         tuple([Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()]),
         "ONNX Runtime",
-        "this version was not observed; nothing is predicted for models",
+        "this version was not observed: where nodes run is not known; graphs are judged as those of an observed one",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from dmlsplit.checking.front_ends import Given
     from dmlsplit.targets.target import Target
     from dmlsplit.verdicts.model_placements import NodePlacement, SessionAnswer
+
+
+_CREATED: Final = ("DmlFusedNode", "Memcpy")
+"""How the names of nodes begin that ONNX Runtime names regardless of a model."""
 
 
 class Explained(enum.StrEnum):
@@ -59,6 +63,22 @@ class ModelFacts:
         nodes = self.session.nodes
         found = nodes.get(finding.node)
         return found or next((node for path, node in nodes.items() if path.endswith(f"/{finding.node}")), None)
+
+    def may_have(self, finding: Finding) -> bool:
+        """True if the node that a finding names may be one of the model's session: it is in the model, or optimization
+        may have created it, whose names are new or contain those of nodes that it replaces."""
+        name = finding.node or ""
+        return (
+            self.node(finding) is not None
+            or name.startswith(_CREATED)
+            or any(path.rpartition("/")[2] in name for path in self.session.nodes)
+        )
+
+    def is_of_another_model(self, findings: Iterable[Finding]) -> bool | None:
+        """Returns whether a log with these findings is of another model: it names nodes, and none of them can be one of
+        this model's session; None if it names none, or if the model's nodes are not known."""
+        named = [finding for finding in findings if finding.node]
+        return not any(map(self.may_have, named)) if named and self.session.nodes else None
 
 
 def _creation(facts: ModelFacts) -> Explained:

@@ -81,7 +81,9 @@ def print_runtimes(as_json: bool) -> None:
     ]
     header = ("ONNX Runtime", "DirectML", "Opset", "IR", "Packages")
     title = "Versions with a DirectML execution provider: the newest opset and IR version"
-    _streams.show_tables([Table(title, header, rows, remarks=["* not observed: nothing is predicted for models"])])
+    _streams.show_tables(
+        [Table(title, header, rows, remarks=["* not observed: where the nodes of a model run is not predicted"])]
+    )
 
 
 def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:

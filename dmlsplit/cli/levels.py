@@ -313,7 +313,7 @@ def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]
     `verbose`: every diagnostic is shown, instead of one for each rule."""
     if not answered.is_asked:
         yield from _reasons(answered.answer.report.diagnostics, verbose)
-    for refusal in answered.refusals:
+    for refusal in _with_equal_reasons(answered.refusals):
         refused = "wrong or refused on" if answered.is_graph else "refused by"
         yield from _wrapped(f"{refused} {asked.spans(refusal.labels)}:", 2)
         yield from _reasons(refusal.diagnostics, verbose)
@@ -324,6 +324,14 @@ def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]
         yield from _wrapped(f"on the CPU with {asked.spans(answered.on_cpu)}", 2)
     for summary, takers in _alike(answered.rewritten).items() if not answered.open_sizes else ():
         yield from _wrapped(f"with rewriting taken by {asked.spans(takers)}, as {summary}", 2)
+
+
+def _with_equal_reasons(refusals: Iterable[ColumnReasons]) -> Iterator[ColumnReasons]:
+    """Yields the reasons, each once, with all columns that have it."""
+    labels: dict[tuple[Diagnostic, ...], tuple[str, ...]] = {}
+    for each in refusals:
+        labels[each.diagnostics] = labels.get(each.diagnostics, ()) + each.labels
+    return (ColumnReasons(of, reasons) for reasons, of in labels.items())
 
 
 def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:

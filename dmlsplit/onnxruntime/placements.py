@@ -72,7 +72,23 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
         None if copies is None else (copies.to_cpu, copies.from_cpu),
         None if prevented_by is None else not prevented_by,
         prevented_by or None,
+        running=_running(running),
     )
+
+
+def _running(graphs: Sequence[SessionGraph]) -> int | None:
+    """Returns the number of nodes that run; None if it is not known, where the nodes of functions replace others or it
+    is not known which Transposes are removed."""
+    for graph in graphs:
+        transposes = any(node.op_type == "Transpose" for node in graph.graph.nodes)
+        left = optimized(graph).nodes
+        if (
+            not graph.runtime.observed
+            or (transposes and moved(graph) is None)
+            or any(graph.is_expanded(node.index) for node in left)
+        ):
+            return None
+    return sum(len(optimized(graph).nodes) for graph in graphs)
 
 
 def _by_path(nodes: Iterable[NodePlacement]) -> dict[str, NodePlacement]:

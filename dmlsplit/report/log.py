@@ -39,6 +39,8 @@ def text(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | None
         yield f"{name}: {left} more unknown\n"
     if log.more:
         yield f"{name}: {log.more} further lines report errors\n"
+    if facts is not None and facts.is_of_another_model(log.findings):
+        yield f"{name}: is not a log of {command[0]}: none of the nodes that it names is in the model\n"
     counts = ((log.lines, "line"), (len(known), "known message"))
     lines, messages = (f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts)
     yield f"{lines}: {messages}, {len(unknown)} unknown\n"
@@ -87,9 +89,8 @@ def _of_model(finding: Finding, facts: ModelFacts) -> Iterator[str]:
         yield "".join(part for part, _ in line)
     if finding.node:
         node = facts.node(finding)
-        where = (
-            "is not a node of the file: optimization created it" if node is None else f"is a node of the file: {node}"
-        )
+        created = "optimization created it" if facts.may_have(finding) else "the log may be of another model"
+        where = f"is not a node of the file: {created}" if node is None else f"is a node of the file: {node}"
         yield f"{printable(finding.node)} {where}"
 
 
@@ -110,7 +111,15 @@ def document(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | 
             }
         )
     errors = None if facts is None else [error.to_dict() for error in facts.errors]
-    whole = {"schema": 1, "file": file, "lines": log.lines, "more": log.more, "findings": findings, "errors": errors}
+    whole = {
+        "schema": 1,
+        "file": file,
+        "lines": log.lines,
+        "more": log.more,
+        "findings": findings,
+        "errors": errors,
+        "of_another_model": None if facts is None else facts.is_of_another_model(log.findings),
+    }
     yield json.dumps(whole, indent=2) + "\n"
 
 

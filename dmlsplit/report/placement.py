@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from dmlsplit.rules import RULES
 from dmlsplit.rules.graph_faults import listed
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import GraphOutcome, Why
+from dmlsplit.verdicts.model_placements import GraphOutcome, Provider, Why
 
 if TYPE_CHECKING:
-    from dmlsplit.verdicts.model_placements import NodePlacement, Provider, SessionAnswer
+    from dmlsplit.verdicts.model_placements import NodePlacement, SessionAnswer
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -44,7 +44,7 @@ def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
     for each in placements:
         head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.created])]
         placed = counts(each.counts, runs=each.created is not False)
-        yield [*head, (f"; {placed}", "")] if each.nodes else head
+        yield [*head, (f"; {placed}{_running(each)}", "")] if each.nodes else head
         if each.nodes and (each.created is not False or each.outcomes):
             yield [("  ", ""), (_graphs(each), "")]
     groups: dict[str, list[str]] = {}
@@ -75,6 +75,14 @@ def counts(found: Mapping[Provider, int], *, runs: bool = True) -> str:
     said = [f"{count:,} {_PLACES[provider]}" for provider, count in sorted(found.items(), key=_order) if count]
     would = "" if runs else " would be placed"
     return f"{total:,} node{'s' * (total != 1)}{would if said else ''}{': ' if said else ''}{', '.join(said)}"
+
+
+def _running(placement: SessionAnswer) -> str:
+    """Returns the number of nodes that run, as the end of a sentence, if it is not that of the file's nodes."""
+    if not placement.created or placement.running is None:
+        return ""
+    of_file = len(placement.nodes) - placement.counts[Provider.FOLDED]
+    return "" if placement.running == of_file else f"; {placement.running:,} run after optimization"
 
 
 def _order(item: tuple[Provider, int]) -> int:

@@ -151,6 +151,9 @@ class SessionAnswer:
     """Findings about several nodes together, each with its remedy, and operators that DirectML refuses."""
     operators: tuple[NodeOperators, ...] = ()
     """The operators of the nodes on DirectML other than Split and Concat; fused nodes have those of the last one."""
+    running: int | None = None
+    """The number of nodes that are left by optimization, which removes nodes and fuses them into others, as in the
+    sizes of `graphs`; None if it is not known. `nodes` and `counts` are of the nodes of the file."""
 
     @cached_property
     def counts(self) -> Counter[Provider]:
@@ -207,6 +210,7 @@ class SessionAnswer:
             "capture": self.capture,
             "capture_prevented_by": self.capture_prevented_by,
             "diagnostics": [each.to_dict() for each in self.diagnostics],
+            "running": self.running,
             "nodes": {path: node.to_dict() for path, node in self.nodes.items()},
         }
 

@@ -358,6 +358,35 @@ class TestCommand:
         assert [error["rule"] for error in found["errors"]] == ["graph/fused-wrongly"]
         assert found["findings"][0]["next"] == "dmlsplit check gate.onnx --onnxruntime 1.24.4"
 
+    @pytest.mark.parametrize(
+        ("node", "is_another", "said"),
+        [
+            ("split", False, "is a node of the file: DML"),
+            ("split/fused", False, "is not a node of the file: optimization created it"),
+            ("DmlFusedNode_0_0", False, "is not a node of the file: optimization created it"),
+            ("/encoder/Conv", True, "is not a node of the file: the log may be of another model"),
+            (None, None, None),
+        ],
+    )
+    def test_a_log_of_another_model(self, capsys, node, is_another, said):
+        onnx = pytest.importorskip("onnx")
+        from tests.models import model, value
+        from tests.models import node as node_of
+
+        cut = node_of("Split", ["x"], ["a", "b"], axis=1, name="split")
+        onnx.save(model([cut], [value("x", [1, 4])], [value("a", None)], opset=13, ir_version=8), "m.onnx")
+        at = f" Non-zero status code returned while running Split node. Name:'{node}' Status Message:" if node else ""
+        Path("app.log").write_text(
+            f"[E:onnxruntime:, sequential_executor.cc:1]{at} AbiCustomRegistry.cpp(518): 80070057\n"
+        )
+        assert self.json(capsys, "--model", "m.onnx")[1]["of_another_model"] is is_another
+        main(["explain-log", "app.log", "--model", "m.onnx"])
+        lines = capsys.readouterr().out.splitlines()
+        assert ("app.log: is not a log of m.onnx: none of the nodes that it names is in the model" in lines) is (
+            is_another is True
+        )
+        assert said is None or f"  model: {node} {said}" in lines
+
     def test_standard_input(self, capsys, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(REMOVED)))
         assert main(["explain-log", "-"]) == 1

@@ -268,6 +268,22 @@ def test_reasons_are_rules():
     assert reason(placed("(float[4] x) => (bfloat16[4] y) { a = Cast<to=16>(x) y = Relu(a) }"), "y") in Why
 
 
+@pytest.mark.parametrize(
+    ("text", "running"),
+    [
+        (SMALL, 2),
+        # the Relu is fused into the Conv
+        ("(float[1,1,4,4] x, float[1,1,1,1] w) => (float[1,1,4,4] y) { a = Conv(x, w) y = Relu(a) }", 1),
+        ("(float[1,4,8] x) => (float[1,4,8] y) { a = Transpose<perm=[0,2,1]>(x) y = Transpose<perm=[0,2,1]>(a) }", 1),
+        # nodes of functions replace it, of which some may be fused or folded
+        ("(float[4,4] x, int64[4] t) => (float l) { l = SoftmaxCrossEntropyLoss(x, t) }", None),
+    ],
+    ids=["all", "fused", "moved", "expanded"],
+)
+def test_how_many_nodes_run(text, running):
+    assert placed(text).running == running
+
+
 def test_json_has_all():
     assert placed(SMALL).to_dict() == {
         "version": "1.24.4",
@@ -280,6 +296,7 @@ def test_json_has_all():
         "capture": True,
         "capture_prevented_by": None,
         "diagnostics": [],
+        "running": 2,
         "nodes": {
             name: {
                 "operator": op,
