@@ -40,8 +40,8 @@ class VersionFacts(Protocol):
     """The opset of the default domain."""
     operators_in_file: frozenset[str]
     """The operators of the graph's nodes before all passes."""
-    measured_in_file: frozenset[str]
-    """The tensors that the graph's Shapes read before all passes."""
+    has_equal_shapes: bool
+    """True if Shapes of the graph can be merged: the pass sets it, for versions that do not merge them too."""
 
     @property
     def traits(self) -> RuntimeTraits:
@@ -115,10 +115,9 @@ class VersionFacts(Protocol):
 
     @property
     def merges_shapes(self) -> bool:
-        """True if Shapes of tensors with equal sizes are made to read one of these tensors; False unless Shapes of the
-        graph read several tensors, or a DequantizeLinear, of which each may have a copy of its own."""
-        reads_several = len(self.measured_in_file) > 1 or "DequantizeLinear" in self.operators_in_file
-        return reads_several and self.traits.merges_shapes
+        """True if Shapes of tensors with equal sizes are made to read one of these tensors; False without such
+        Shapes."""
+        return self.has_equal_shapes and self.traits.merges_shapes
 
     @property
     def fuses_transposes(self) -> bool:

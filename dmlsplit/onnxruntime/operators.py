@@ -91,7 +91,7 @@ class Operator:
         """All schema versions of the operator, including this one."""
         return _versions(self.name, self.column).values()
 
-    @property
+    @cached_property
     def usual(self) -> list[str]:
         """The usual type of each type parameter, which it has unless a row of the table says otherwise."""
         return str(self.row["usual"]).split(",") if self.row["parameters"] else []

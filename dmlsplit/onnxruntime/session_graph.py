@@ -108,8 +108,7 @@ class SessionGraph(VersionFacts):
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
         self.operators_in_file = self.graph.operators
-        shapes = [node for node in self.nodes if node.op_type == "Shape" and node.inputs]
-        self.measured_in_file = frozenset([node.inputs[0].name for node in shapes])
+        self.has_equal_shapes = False
         self._kinds = self._all_kinds()
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)

@@ -276,12 +276,13 @@ def test_versions_share_graphs_unless_a_pass_that_may_change_them_asks():
     [
         ("s = Shape(x) o = Abs(s) p = Neg(x)", True),
         ("s = Shape(x) o = Abs(s) t = Shape(x) p = Expand(x, t)", True),
+        ("s = Shape(x) o = Abs(s) t = Shape(z) p = Expand(x, t)", True),
         ("s = Shape(x) o = Abs(s) t = Shape(y) p = Expand(x, t)", False),
     ],
-    ids=["one Shape", "two of one tensor", "two of equal tensors"],
+    ids=["one Shape", "two of one tensor", "two of tensors of other sizes", "two of equal tensors"],
 )
 def test_versions_share_the_graph_before_placement_unless_shapes_can_be_merged(body, shared):
-    model = text(f"(float[N,6] x, float[N,6] y) => (int64[2] o, float[N,6] p) {{ {body} }}")
+    model = text(f"(float[N,6] x, float[N,6] y, float[1,6] z) => (int64[2] o, float[N,6] p) {{ {body} }}")
     sessions = OnnxSessions(loading.without_weights(model), no_external_data)
     first, second = (sessions.of(find_runtime(version)).graphs[0] for version in ("1.24.4", "1.18.0"))
     assert (first.graph is second.graph) is shared

@@ -30,9 +30,8 @@ def shapes_of_branches(graph: Graph) -> None:
 
 def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
     """Makes each Shape node read the first tensor of the same sizes, in place; Shapes for whose names `apart` returns
-    different keys are not merged. The copy of a DequantizeLinear that a Shape has read stays."""
-    if not graph.facts.merges_shapes:
-        return
+    different keys are not merged. The copy of a DequantizeLinear that a Shape has read stays. Of other versions the
+    graph stays as it is."""
     first: dict[tuple[object, Shape], Value] = {}
     late: set[Value] = set()
     copies = reading_copies(graph)
@@ -44,10 +43,17 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
             continue
         read = node.inputs[0]
         shape = shape_of_input(graph, node, copies)
-        if shape is not None and None not in shape and read not in late:
-            key = apart(node.name), shape
-            read.has_spare |= key in first and read.producer is not None and read.producer.op_type == UNMERGED
-            graph.read(node, [first.setdefault(key, read)])
+        if shape is None or None in shape or read in late:
+            continue
+        key, is_copied = (apart(node.name), shape), read.producer is not None and read.producer.op_type == UNMERGED
+        if key not in first:
+            first[key] = read
+        elif first[key] is not read or is_copied:
+            graph.facts.has_equal_shapes = True
+            if not graph.facts.merges_shapes:
+                return
+            read.has_spare |= is_copied
+            graph.read(node, [first[key]])
 
 
 def _is_computed(value: Value) -> bool:
