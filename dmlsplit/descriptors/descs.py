@@ -19,6 +19,7 @@ from dmlsplit.descriptors.enums import UINT64_MAX, UINT_MAX, TensorDataType, Ten
 from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.system.errors import DescriptorError
 from dmlsplit.system.integers import integer, integers
+from dmlsplit.system.pickling import pickled_by_slots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,7 @@ def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
     return numbers
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True, init=False)
 class BufferTensorDesc:
     """DML_BUFFER_TENSOR_DESC. Sizes and strides count elements; `strides` None is a null pointer: packed.
@@ -163,6 +165,7 @@ class BufferTensorDesc:
         return cls(data_type, array.shape, strides=None if packed else strides)
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True, init=False)
 class TensorDesc:
     """DML_TENSOR_DESC: a type and a pointer to the descriptor of that type; `desc` None is a null pointer.

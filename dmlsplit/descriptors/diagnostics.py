@@ -11,6 +11,7 @@ from dmlsplit.descriptors import notebook
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.descriptors.location import Location
 from dmlsplit.system.errors import DmlSplitError
+from dmlsplit.system.pickling import pickled_by_slots
 
 SCHEMA = 1
 """Version of the JSON form of a Report."""
@@ -37,6 +38,7 @@ class Basis(enum.StrEnum):
     """dmlsplit's own judgement: DirectML, or the framework, may accept it."""
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One fault: the rule, the member at fault, its value and the limit.

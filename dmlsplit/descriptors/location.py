@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dmlsplit.system.pickling import pickled_by_slots
+
 Step: TypeAlias = str | int
 """A member's name, or an index into the array named by the step before."""
 
@@ -24,6 +26,7 @@ DIRECTML_MEMBERS: Final = (
 _ORDER: Final = {name: i for i, name in enumerate(DIRECTML_MEMBERS)}
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True)
 class Location:
     """A member of an operator, or of a node of a model.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.system.pickling import pickled_by_slots
 from dmlsplit.targets.runtime_versions import Runtime
 
 
@@ -38,6 +39,7 @@ class Why(enum.StrEnum):
     UNASKED = "placement/unasked"
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True)
 class NodePlacement:
     """One node of a model. `op` starts with its domain, unless that is the default one; `version` is that of its
@@ -73,6 +75,7 @@ class NodePlacement:
         }
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeOperators:
     """The DirectML operators that a node's kernel submits, in order; empty if they are not known, and `why` says
@@ -93,6 +96,7 @@ class GraphOutcome(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+@pickled_by_slots
 @dataclass(frozen=True, slots=True)
 class FusedSize:
     """A fused graph: the smallest and the largest number of the model's nodes in it; the largest is None if it is
