@@ -25,7 +25,6 @@ class Doubt(enum.Enum):
 
     TWINS_DIFFER = "an equal node has a different number of outputs"
     CONSTANT = "it may be folded into a constant for the Reshape that reads it"
-    CONSTANT_LATER = "newer versions may fold it into a constant"
     STATIC = "its output may have a static shape that shape inference did not find"
     TRANSPOSED = "Transposes may be moved across it"
     FUSED = "it may be fused with Casts"

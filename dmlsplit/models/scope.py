@@ -211,8 +211,7 @@ class Scope:
         """Returns the shape with the symbols that inference generated replaced with None."""
         if shape is None:
             return None
-        # The files of some models contain symbols that an inference generated during export.
-        made_up = {d for d in shape if isinstance(d, str) and (d.startswith("unk__") or d not in self.origin.symbols)}
+        made_up = {d for d in shape if isinstance(d, str) and d not in self.origin.symbols}
         return tuple([None if d in made_up else d for d in shape])
 
     def producer(self, name: str) -> onnx.NodeProto | None:

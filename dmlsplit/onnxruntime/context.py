@@ -85,8 +85,6 @@ def _may_be_transposed(graph: SessionGraph, node: Node) -> bool:
 
 def _may_become_constant(graph: SessionGraph, node: Node) -> bool:
     """True if a Concat may become the constant shape of a Reshape, or may be removed with a Concat that reads it."""
-    if Doubt.CONSTANT_LATER in node.doubts and graph.runtime.traits.keeps_sizes_of_others:
-        return True
     return Doubt.CONSTANT in node.doubts and node in graph.graph
 
 

@@ -39,6 +39,8 @@ computed, and each layer of a transformer takes one."""
 _ROUNDS_OF_LARGE: Final = 8
 _LARGE: Final = 10_000
 """The number of nodes above which the rounds for a model are limited."""
+_GENERATED: Final = "unk__"
+"""How the symbols begin that onnx's inference makes up."""
 _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
     "FusedConv": "Conv",
@@ -395,11 +397,23 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
     """Restores, in place, the symbols from `_take_symbols` for sizes whose number was not found."""
     if not symbols:
         return
+    if any(symbol.startswith(_GENERATED) for found in symbols.values() for symbol in found.values()):
+        _forget_generated(graph)
     for value in (*graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim
         for place, symbol in symbols.get(value.name, {}).items():
             if place < len(dims) and dims[place].WhichOneof("value") is None:
                 dims[place].dim_param = symbol
+
+
+def _forget_generated(graph: onnx.GraphProto) -> None:
+    """Removes, in place, the symbols that inference made up for sizes of computed tensors: a file may contain symbols
+    of the same names from an earlier inference."""
+    given = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
+    for value in (*graph.value_info, *graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param.startswith(_GENERATED) and dim.dim_param not in given:
+                dim.ClearField("dim_param")
 
 
 def _for_inference(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:

@@ -45,7 +45,7 @@ class RuntimeTraits:
     reads_overloads: bool = False
     """True if functions of the same name are distinguished by their overload."""
     keeps_sizes_of_others: bool = False
-    """True if a Reshape keeps a size that is copied from another tensor."""
+    """True if a Reshape keeps a size that is copied from another tensor, where both have the same number or symbol."""
     outer_lengths_are_known: bool = False
     """True if the kernel of a node is created with the session also if lengths that it reads on the CPU, as those of a
     Split, are a constant of an outer graph."""

@@ -343,3 +343,15 @@ def test_a_transpose_that_may_be_moved_over_a_shape():
         }"""
     )
     assert (where(found)["c"], found.copies) == ("CPU", (0, 0))
+
+
+def test_the_reshapes_around_two_products_of_one_tensor_stay_apart():
+    """Reshapes of opset 23 are on the CPU, each with a constant of its own; the move of Transposes repeats the merging
+    of equal nodes. Asked of 1.24.4 and 1.30.0."""
+    found = placed(
+        """(float[2,2,2] x, float[2,2] v, float[2,2] w) => (float[2,2,2] o, float[2,2,2] p) <float[2] b = {1,2}> {
+            c = MatMul(x, v) d = Add(c, b) o = Transpose<perm=[1,0,2]>(d) m = MatMul(x, w) p = Add(m, b)
+        }""",
+        opset=23,
+    )
+    assert found.copies == (2, 2)

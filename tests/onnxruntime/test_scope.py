@@ -1,4 +1,4 @@
-"""What dmlsplit.models.scope knows does not depend on what was asked before."""
+"""What dmlsplit.models.scope knows, whatever was asked before."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.models.functions import Functions
 from dmlsplit.models.scope import MAX_FOLDING, Origin, Scope
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.system.errors import InputError
-from tests.models import ints, model, node
+from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import SessionOptions
+from tests.models import ints, model, node, text
 
 
 def scope(nodes, initializers=()):
@@ -50,3 +53,13 @@ def test_a_malformed_constant_is_malformed_each_time():
         with pytest.raises(InputError):
             made.constant(name)
         assert made.integers(name) is None
+
+
+def test_symbols_of_an_earlier_inference_are_those_of_the_file():
+    """An inference now makes up symbols of the same names for other sizes."""
+    made = text(
+        "(float[N,6] x, int64[1] k) => (float[?,6] y, float[unk__0,6] z, float[unk__0,6] w) "
+        "{ y = Slice(x, k, k) z = Slice(x, k, k) w = Slice(x, k, k) }"
+    )
+    graph = OnnxSessions(made, no_external_data).of(find_runtime("1.30.0"), SessionOptions()).graphs[-1]
+    assert {name: graph.shape(name) for name in "yzw"} == {"y": (None, 6), "z": ("unk__0", 6), "w": ("unk__0", 6)}

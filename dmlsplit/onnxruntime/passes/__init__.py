@@ -98,7 +98,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, shapes_of_branches, "Shape", "merges_shapes"),
     _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination, asks="compares_all_numbers"),
-    _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),
+    _pass(1, reshape_fusion, "Reshape", "fuses_reshapes keeps_sizes_of_others"),
     _pass(1, gelu_fusion, "Erf", "makes_gelus"),
     _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
     MOVES,

@@ -119,6 +119,8 @@ def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
     the first equal one. If `all_numbers`, tensors of one element are compared regardless of their type."""
     if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
         return (node.index, node.is_inserted)
+    if node.is_inserted and node.op_type == "Reshape":  # around a Gemm: each reads a constant of its own
+        return node.number
     attributes = []
     for attribute in node.proto.attribute[:]:
         content = attribute.SerializeToString() if attribute.type in _COMPARED else _number(attribute, all_numbers)

@@ -2,7 +2,8 @@
 
 Source: reshape_fusion.cc of ONNX Runtime. In the constant, a size that the Reshape keeps is 0 and one unknown size is
 -1; with more unknown sizes the Concat stays. Whether constants of outer graphs count was not observed. Observed with
-all versions: up to 1.24.4 a Reshape of version 19 or newer is not changed.
+all versions: up to 1.24.4 a Reshape of version 19 or newer is not changed; 1.30.0 also keeps a size of another tensor
+where both have the same number or symbol.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import enum
 from collections.abc import Sequence
 from typing import Final
 
-from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.descriptors.dims import Dim, Shape, is_static
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.operator_traits import row_of
 
@@ -19,13 +20,10 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 class _Fate(enum.Enum):
     STAYS = enum.auto()
     CONSTANT = enum.auto()
-    LATER = enum.auto()
-    """It stays up to 1.24.4; later it may become a constant."""
     UNKNOWN = enum.auto()
 
 
 _CONTIGUOUS: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
-_DOUBTS: Final = {_Fate.UNKNOWN: Doubt.CONSTANT, _Fate.LATER: Doubt.CONSTANT_LATER}
 
 
 def reshape_fusion(graph: Graph) -> None:
@@ -44,8 +42,8 @@ def reshape_fusion(graph: Graph) -> None:
         fate, is_shape_known = _fate(graph, node, reshape)
         if fate is _Fate.CONSTANT:
             folded.add(node)
-        elif fate in _DOUBTS:
-            node.doubts |= {_DOUBTS[fate]}
+        elif fate is _Fate.UNKNOWN:
+            node.doubts |= {Doubt.CONSTANT}
         if is_shape_known:
             reshape.doubts |= {Doubt.STATIC}
     for node in folded:
@@ -117,23 +115,21 @@ def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
     data = reader.inputs[0]
     whole = graph.facts.shape(data.name)
     elements: list[int] = []
-    elsewhere = 0
     for value in node.inputs:
         known = _known(graph, value)
         if isinstance(known, _Fate):
             return known, known is _Fate.UNKNOWN and is_static(whole)
         if known is None:
             tensor, place = _size_of(graph, value)
-            kept = place == len(elements)
-            elsewhere += kept and tensor is not data
-            known = [0 if kept and tensor is data else -1]
+            is_kept = tensor is not None and place == len(elements) and _have_size(graph, tensor, data, place)
+            known = [0 if is_kept else -1]
         elements += known
     others = elements.count(-1)
     if others <= 1:
         return _Fate.CONSTANT, is_static(whole) if others else _are_known(whole, elements)
     if any(value.producer is not None and row_of(value.producer.op_type).may_vanish for value in node.inputs):
         return _Fate.UNKNOWN, is_static(whole)
-    return (_Fate.LATER, is_static(whole)) if others - elsewhere <= 1 else (_Fate.STAYS, False)
+    return _Fate.STAYS, False
 
 
 def _known(graph: Graph, value: Value) -> Sequence[int] | _Fate | None:
@@ -152,6 +148,19 @@ def _are_known(whole: Shape | None, elements: Sequence[int]) -> bool:
     """True if the sizes of `whole` that the 0s of a Reshape's shape keep are known."""
     kept = [i for i, element in enumerate(elements) if element == 0]
     return not kept or (whole is not None and all(i < len(whole) and isinstance(whole[i], int) for i in kept))
+
+
+def _have_size(graph: Graph, tensor: Value, data: Value, place: int) -> bool:
+    """True if the version knows that two tensors have the same size at `place`: they are one tensor or, in newer
+    versions, the sizes are the same number or symbol."""
+    if tensor is data or not graph.facts.traits.keeps_sizes_of_others:
+        return tensor is data
+    size, other = (_size_at(graph.facts.shape(value.name), place) for value in (tensor, data))
+    return size is not None and size == other
+
+
+def _size_at(shape: Shape | None, place: int) -> Dim:
+    return shape[place] if shape is not None and place < len(shape) else None
 
 
 def _size_of(graph: Graph, value: Value) -> tuple[Value | None, int | None]:

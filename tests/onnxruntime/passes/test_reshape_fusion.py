@@ -18,9 +18,9 @@ CONSTANTS = (
 )
 
 
-def size(name: str, place: str, of: str = "x") -> str:
-    """The nodes that take one size of a tensor."""
-    return f"{name}s = Shape({of}) {name}g = Gather({name}s, {place}) {name} = Unsqueeze({name}g, axes) "
+def size(name: str, place: str) -> str:
+    """The nodes that take one size of x."""
+    return f"{name}s = Shape(x) {name}g = Gather({name}s, {place}) {name} = Unsqueeze({name}g, axes) "
 
 
 def fused(body: str):
@@ -63,11 +63,6 @@ def fused(body: str):
             {},
         ),
         (
-            size("a", "zero", "y") + size("b", "one", "y") + "c = Concat<axis=0>(a, b) o = Reshape(x, c)",
-            set(),
-            {"c": {Doubt.CONSTANT_LATER}},
-        ),
-        (
             size("a", "one") + size("b", "two") + "d = Add(a, six) c = Concat<axis=0>(d, b) o = Reshape(x, c)",
             set(),
             {"c": {Doubt.CONSTANT}},
@@ -84,7 +79,6 @@ def fused(body: str):
         "two outputs",
         "a shape that is read besides",
         "two sizes elsewhere",
-        "sizes of another tensor",
         "an element that may be another's",
         "a Cast",
         "no Reshape",
@@ -94,6 +88,41 @@ def fused(body: str):
 )
 def test_what_becomes_of_a_concat(body, folded, doubts):
     assert fused(body) == (folded, doubts)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "parts", "is_folded"),
+    [
+        ("B,6,2,4", "B,6,8", "a, m, c", True),
+        ("B,6,2,4", "B,6,8", "a, c, m", True),
+        ("2,6,2,4", "2,B,8", "a, m, c", True),
+        ("B,6,2,4", "C,6,8", "a, m, c", False),
+        ("B,6,2,4", "?,6,8", "a, m, c", False),
+        ("?,6,2,4", "?,6,8", "a, m, c", False),
+        ("B,6,2,4", "B,6,8", "m, a, c", False),
+        ("S,B,2,4", "B,S,8", "a, m, c", False),
+    ],
+    ids=[
+        "a symbol",
+        "another order",
+        "a number",
+        "other symbols",
+        "one is unknown",
+        "both are unknown",
+        "elsewhere",
+        "swapped",
+    ],
+)
+@pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
+def test_a_size_of_another_tensor(x, y, parts, is_folded, version):
+    """Asked of both versions."""
+    model = (
+        f"(float[{x}] x, float[{y}] y) => (float[?,?,?] o) <int64 i = {{0}}, int64[1] m = {{-1}}, int64[1] c = {{8}}, "
+        "int64[1] axes = {0}> { s = Shape(y) g = Gather(s, i) a = Unsqueeze(g, axes) "
+        f"k = Concat<axis=0>({parts}) o = Reshape(x, k) }}"
+    )
+    left = after(reshape_fusion, model, 17, version)
+    assert (left == ["o = Reshape(x,k)"]) == (is_folded and version == "1.30.0")
 
 
 RESHAPED = (
