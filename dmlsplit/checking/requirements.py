@@ -44,7 +44,8 @@ class Requirements(NamedTuple):
         by, fails = session.runtime.judged_by, session.created is False
         if self.dml is not None and session.on_dml < self.dml:
             what = "its session fails" if fails else f"{session.on_dml:.3f} of its nodes are on DirectML"
-            message = f"{by}: {what}; --require-dml is {self.dml:g}"
+            left = "" if fails else _of_sizes(session)
+            message = f"{by}: {what}{left}; --require-dml is {self.dml:g}"
             yield _error("dml", message, f"{self.dml:g}", f"{session.on_dml:.3f}")
         if self.capture and (fails or not session.capture):
             unknown = "its session fails" if fails else "whether it is captured is not known"
@@ -52,6 +53,14 @@ class Requirements(NamedTuple):
             yield _error("capture", f"{by}: it is not captured as one graph, as --require-capture demands: {why}")
         if self.known and session.unknown:
             yield _error("known", f"{by}: --fail-on has unknown, and {session.unknown}")
+
+
+def _of_sizes(session: SessionAnswer) -> str:
+    """Returns how many nodes no change of the model moves to DirectML, as a remark; "" if there are none."""
+    from dmlsplit.verdicts.model_placements import Why
+
+    count = sum(node.why is Why.SIZES for node in session.nodes.values())
+    return f" ({count} of the others compute{'s' * (count == 1)} sizes, which belong on the CPU)" if count else ""
 
 
 def _is_head(result: Result) -> bool:

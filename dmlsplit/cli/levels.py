@@ -26,6 +26,7 @@ from dmlsplit.report.alike import NAMES_SHOWN
 from dmlsplit.report.shown import Shown
 from dmlsplit.report.table import wrapped
 from dmlsplit.system.printable import printable
+from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.target import Use
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def levels(
     elif answers or status:
         _print_text(answers, asked, Shown(verbose, only_problems))
     else:
-        whole = "no Split and no Concat; 'check --onnxruntime' judges a whole model"
+        asks = f"'check --onnxruntime {NEWEST.version}' judges a whole model, also by several versions"
+        whole = f"no Split and no Concat; {asks}"
         said = whole if is_model(file) else "there is no operator to ask about"
         _streams.write(f"{printable(file)}: {said}\n")
     return status

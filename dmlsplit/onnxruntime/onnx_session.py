@@ -351,14 +351,17 @@ class OnnxSession:
         from dmlsplit.rules.whole_model import OPEN_SIZES
 
         placed = self.placement
-        if not any(each.rule == OPEN_SIZES.id for each in placed.diagnostics):
-            return placed
+        said = placed.diagnostics
+        if not any(each.rule == OPEN_SIZES.id for each in said) or any(
+            each.severity is Severity.ERROR for each in said
+        ):
+            return placed  # or something else has to be mended first
         symbols = open_symbols(self.graphs[-1])
         wrong = self._wrong_with_sizes(symbols)
         if wrong is None:
             return placed
-        said = [if_fixed(each, symbols, wrong) if each.rule == OPEN_SIZES.id else each for each in placed.diagnostics]
-        return replace(placed, diagnostics=tuple(said))
+        tried = [if_fixed(each, symbols, wrong) if each.rule == OPEN_SIZES.id else each for each in said]
+        return replace(placed, diagnostics=tuple(tried))
 
     def _wrong_with_sizes(self, symbols: Sequence[str]) -> WithSizes | None:
         """Returns what becomes wrong with the model, whatever sizes these symbols are given; None if nothing does, or

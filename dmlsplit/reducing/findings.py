@@ -162,4 +162,5 @@ def _of_placements(placed: SessionAnswer) -> Iterator[Finding]:
     for node in placed.nodes.values():
         if node.why is not None:
             rule = RULES[str(node.why)]
-            yield Finding(rule.id, Severity.NOTE, node.path, f"{node.op}: {rule.summary}")
+            types = f" of {', '.join(node.types)}" if node.types else ""
+            yield Finding(rule.id, Severity.NOTE, node.path, f"{node.op}{types}: {rule.summary}")

@@ -278,4 +278,16 @@ def test_a_model_without_a_split_is_sent_to_check(cli, tmp_path):
     onnx = pytest.importorskip("onnx")
     onnx.save(model_text("(float[2] x) => (float[2] y) { y = Relu(x) }"), tmp_path / "m.onnx")
     status, out, _ = cli("levels", "m.onnx")
-    assert (status, "check --onnxruntime" in out) == (0, True)
+    hint = "'check --onnxruntime 1.30.0' judges a whole model, also by several versions"
+    assert (status, out) == (0, f"m.onnx: no Split and no Concat; {hint}\n")
+
+
+def test_equal_reasons_are_said_once(cli, tmp_path):
+    """What is wrong on levels between which others are not known."""
+    body = "{ c = Concat<axis=1>(x, h) n = Add(x, h) y = Relu(n) }"
+    part = "float[1,4,8,8]"
+    text = f"({part} x, {part} h) => (float[1,8,8,8] c, {part} n, {part} y) {body}"
+    (tmp_path / "m.onnx").write_bytes(model_text(text, 13).SerializeToString())
+    out = cli("levels", "m.onnx").out
+    assert out.count("error[graph/output-not-written]") == 1
+    assert "  refused by 3_1, 5_0, 5_2, 6_1-6_4:\n" in out

@@ -396,6 +396,15 @@ def test_sarif_and_the_page_have_missed_requirements(gated):
     assert gated("html").count("error[require/dml]") == 4
 
 
+def test_a_missed_part_names_the_nodes_that_compute_sizes(cli, model):
+    body = "(float[N,4] x) => (float[?,?] y) { a = Relu(x) s = Shape(a) t = Mul(s, s) y = Reshape(a, t) }"
+    lines = cli("check", model(body, 17), *NEW, "--require-dml", "1").out.splitlines()
+    (missed,) = (line for line in lines if "require/dml" in line)
+    assert (
+        " nodes are on DirectML (1 of the others computes sizes, which belong on the CPU); --require-dml is 1" in missed
+    )
+
+
 def test_what_fails_the_check_fails_its_case(cli, model, tmp_path):
     """A warning about a model, and an operator that is not known."""
     out = cli("check", model(ISLAND, 22), *NEW, "--fail-on", "warning", "--format", "junit").out

@@ -331,3 +331,9 @@ def test_the_model_is_not_replaced(cli, glu, tmp_path):
     assert (status, err.count("\n")) == (2, 1)
     assert (tmp_path / "model.onnx").read_bytes() == before
     assert os.listdir(tmp_path) == ["model.onnx"]
+
+
+def test_a_type_without_a_kernel_is_named(cli, tmp_path):
+    onnx.save(text("(double[2] x) => (double[2] y) { y = Softmax(x) }"), tmp_path / "m.onnx")
+    out = cli("why", "m.onnx", "--onnxruntime", "1.24.4", "--rule", "placement/types").out
+    assert "  y: Softmax of DOUBLE: DirectML has no kernel for the node's element types" in out

@@ -251,10 +251,18 @@ def test_fixing_sizes_is_not_advised_where_the_fused_graph_is_wrong_then():
         ("(float[N,4] x) => (float[3,M] y) <int64[2] k = {3, -1}> { a = Reshape(x, k) y = Sigmoid(a) }", True),
         # what is wrong is so with open sizes as well
         ("(float[N,4] x, float[N,4] h) => (float[N,4] y, float[N,4] n) { n = Add(x, h) y = Relu(n) }", True),
+        # what fails at Run is an error of its own
+        (
+            """(float[N,4] x) => (float[?,?] y) { s = Shape(x) c = Concat<axis=0>(k, e) a = Relu(x)
+                r = Reshape<allowzero=1>(a, c) y = Sigmoid(r) }""".replace(
+                " y) {", " y) <int64[1] k = {4}, int64[1] e = {-1}> {"
+            ),
+            True,
+        ),
         # its window is larger than the input for the sizes of a trial alone
         ("(float[1,1,N] x, float[1,1,500] w) => (float[1,1,M] y) { a = Conv(x, w) y = Sigmoid(a) }", True),
     ],
-    ids=["right", "not created", "contradicted", "wrong anyway", "too small"],
+    ids=["right", "not created", "contradicted", "wrong anyway", "fails at Run", "too small"],
 )
 def test_fixing_sizes_is_tried_before_it_is_advised(text, is_advised):
     said = advice_about_open_sizes(text)
