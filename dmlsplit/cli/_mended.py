@@ -48,7 +48,7 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     if given.shapes or given.dims:
         raise click.UsageError(
             "a file has no sizes of the first Run, which --shape and --dim give; --free-dimension fixes sizes in the "
-            "file"
+            "file, and python -m onnxruntime.tools.make_dynamic_shape_fixed those without names"
         )
     show = _streams.write if options.page != "-" else lambda text: None
     with mended_model(file, target, given.allow_paths, given.free_dimensions) as found:

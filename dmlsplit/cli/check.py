@@ -32,7 +32,7 @@ from dmlsplit.report.shown import Shown
 from dmlsplit.report.text import Tally
 from dmlsplit.system.atomic_files import refuse_input
 from dmlsplit.system.errors import InputError
-from dmlsplit.targets.runtime_versions import NEWEST
+from dmlsplit.targets.runtime_versions import NEWEST, Runtime, find_runtime
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class CheckOptions(NamedTuple):
         """Writes the report about the results to the console or, if that is None, to the output in the chosen format.
         `known` counts what a baseline hides."""
         runtimes = tuple([target for target in targets if target.runtime is not None])
-        to_ask = "" if runtimes else (targets[0].graph_runtime or NEWEST).version
+        to_ask = "" if runtimes else _runtime_to_ask(targets[0]).version
         shown = Shown(self.verbose, self.only_problems, runtimes, self.fail_on, to_ask, known)
         if console is not None:
             from dmlsplit.report import terminal
@@ -271,6 +271,12 @@ class CheckOptions(NamedTuple):
         from dmlsplit.checking.requirements import Requirements
 
         return Requirements(self.require_dml, self.require_capture, "unknown" in self.fail_on)
+
+
+def _runtime_to_ask(target: Target) -> Runtime:
+    """Returns the version of ONNX Runtime that stands for a release or level if it was observed, else the newest."""
+    found = NEWEST if target.graph_runtime is None else find_runtime(target.graph_runtime.version)
+    return found if found.observed else NEWEST
 
 
 _WITH_LEVELS: Final = ("text", "html")

@@ -52,7 +52,10 @@ from dmlsplit.verdicts.validation import evaluate
 
 ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
 SIZES: Final = "onnxruntime/sizes-unknown"
-_OPEN: Final = "sizes or element types are open; `dmlsplit check` judges the model with --shape and --dim"
+_OPEN: Final = (
+    "sizes or element types are open; `dmlsplit check` judges the model with --shape and --dim, --free-dimension fixes "
+    "sizes in the file"
+)
 _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 F = TypeVar("F", bound=NodeFault | BeyondRank)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
@@ -27,6 +25,8 @@ from dmlsplit.verdicts.model_placements import Failed, Provider, SessionAnswer, 
 
 NAMES_SHOWN = 3
 _OPERATORS_SHOWN = 4
+_BY_INPUT = "python -m onnxruntime.tools.make_dynamic_shape_fixed"
+"""What fixes sizes that have no names."""
 _REDUCE = "run dmlsplit why, which reduces the model to the nodes that cause the failure"
 
 
@@ -176,14 +176,14 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     fused = sum(node.graph is not None for node in placed.nodes.values())
     if len(alone) <= fused:
         return None
-    rule, options = whole_model.OPEN_SIZES, _free_dimensions(open_symbols(graph))
+    rule, options = whole_model.OPEN_SIZES, free_dimensions(open_symbols(graph))
     nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
     said = f"{nodes} in no fused graph, because sizes are unknown when the session is created"
-    effect = f", as dmlsplit legalize does ({options} shows the effect)" if options else ""
+    effect = f", as dmlsplit legalize does ({options} shows the effect)" if options else f", as {_BY_INPUT} does"
     return rule.diagnostic(Location(node=alone[0]), f"{said}; {rule.cure}{effect}", actual=len(alone))
 
 
-def _free_dimensions(symbols: Sequence[str]) -> str:
+def free_dimensions(symbols: Sequence[str]) -> str:
     """Returns the options that give the first of these symbols sizes."""
     given = [f"{printable(name, 60)}=NUMBER" for name in symbols[:_OPERATORS_SHOWN]]
     return " ".join(f"--free-dimension {shlex.quote(each)}" for each in given)
@@ -199,28 +199,6 @@ def open_symbols(graph: SessionGraph) -> list[str]:
         if dim.dim_param
     }
     return list(symbols)
-
-
-class WithSizes(NamedTuple):
-    """What is wrong with a model once its open sizes are fixed: at a node, "" if it is not at one, a reason why the
-    session is not created or, if it is created, the rule of a fused graph's fault."""
-
-    node: str
-    what: str
-    created: bool
-
-
-def if_fixed(found: Diagnostic, symbols: Sequence[str], wrong: WithSizes) -> Diagnostic:
-    """Returns the finding about open sizes for a model in which something is wrong once these symbols have sizes."""
-    said, _, _ = found.message.partition(f"; {whole_model.OPEN_SIZES.cure}")
-    at = f" at {printable(wrong.node, 60)}" if wrong.node else ""
-    advice = (
-        f"with fixed sizes a fused graph is wrong ({wrong.what}{at}): leave them open, or fix them in the file with "
-        f"dmlsplit legalize {_free_dimensions(symbols)}, which mends the graph"
-        if wrong.created
-        else f"leave them open: with fixed sizes the session is not created{at}: {wrong.what}"
-    )
-    return replace(found, message=f"{said}; {advice}")
 
 
 def _of_islands(group: Sequence[Island]) -> Diagnostic:

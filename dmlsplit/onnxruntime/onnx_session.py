@@ -41,7 +41,7 @@ from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.onnxruntime.type_checks import check_types
-from dmlsplit.system.errors import DmlSplitError, NotLoadedError
+from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
@@ -50,7 +50,6 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 if TYPE_CHECKING:  # these modules import this package
     from dmlsplit.graphs.execution import Correctness
     from dmlsplit.onnxruntime.findings import GraphFinding
-    from dmlsplit.onnxruntime.model_findings import WithSizes
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 
@@ -216,8 +215,6 @@ class _Read:
     takes_branches: bool
 
 
-_TRIED_SIZES: Final = (64, 256)
-"""The sizes of symbols for which a model is tried: what is wrong with both is taken to be wrong with any."""
 _MOST_TRIED: Final = 6_000
 """The most nodes of changed models that are judged before a trial."""
 _OLDER: Final = "use a newer ONNX Runtime, or convert the model with dmlsplit legalize"
@@ -342,57 +339,19 @@ class OnnxSession:
 
     @property
     def tried_placement(self) -> SessionAnswer:
-        """`placement`; where it advises to fix open sizes, they are fixed for a trial, and the advice says what is
-        wrong then."""
-        return self._once("tried", self._tried)
+        """`placement`, with advice about open sizes that was tried on the model."""
+        from dmlsplit.onnxruntime.fixed_sizes import tried
 
-    def _tried(self) -> SessionAnswer:
-        from dmlsplit.onnxruntime.model_findings import if_fixed, open_symbols
-        from dmlsplit.rules.whole_model import OPEN_SIZES
+        return self._once("tried", lambda: tried(self))
 
-        placed = self.placement
-        said = placed.diagnostics
-        if not any(each.rule == OPEN_SIZES.id for each in said) or any(
-            each.severity is Severity.ERROR for each in said
-        ):
-            return placed  # or something else has to be mended first
-        symbols = open_symbols(self.graphs[-1])
-        wrong = self._wrong_with_sizes(symbols)
-        if wrong is None:
-            return placed
-        tried = [if_fixed(each, symbols, wrong) if each.rule == OPEN_SIZES.id else each for each in said]
-        return replace(placed, diagnostics=tuple(tried))
-
-    def _wrong_with_sizes(self, symbols: Sequence[str]) -> WithSizes | None:
-        """Returns what becomes wrong with the model, whatever sizes these symbols are given; None if nothing does, or
-        if that is not known."""
-        sessions, count = self._sessions, sum(len(graph.nodes) for graph in self.graphs)
-        known = set(self._errors())
-        found: WithSizes | None = None
-        for size in _TRIED_SIZES if symbols else ():
-            if sessions.spent_on_advice + count > _MOST_TRIED:
-                return None
-            sessions.spent_on_advice += count
-            fixed = sessions.of(self.runtime, self.options, Inputs(free_dimensions=dict.fromkeys(symbols, size)))
-            try:
-                wrong = next((each for each in fixed._errors() if each not in known), None)
-            except DmlSplitError:  # the size contradicts the model
-                return None
-            if wrong is None or found not in (None, wrong):  # or it is the size that is wrong
-                return None
-            found = wrong
-        return found
-
-    def _errors(self) -> Iterator[WithSizes]:
-        """Yields the first reason why the session is not created, or the faults of its graphs."""
-        from dmlsplit.onnxruntime.model_findings import WithSizes
-
-        if self.failure is not None:
-            yield WithSizes(self.failure.node, self.failure.why, created=False)
-            return
-        for each in self.findings(affected=False):
-            if each.severity is Severity.ERROR:
-                yield WithSizes(each.diagnostic.location.node, each.diagnostic.rule, created=True)
+    def with_sizes(self, sizes: Mapping[str, int]) -> OnnxSession | None:
+        """Returns a session of the model with these sizes in place of symbols, for a trial; None if as many nodes were
+        judged for advice as may be."""
+        count = sum(len(graph.nodes) for graph in self.graphs)
+        if self._sessions.spent_on_advice + count > _MOST_TRIED:
+            return None
+        self._sessions.spent_on_advice += count
+        return self._sessions.of(self.runtime, self.options, Inputs(free_dimensions=sizes))
 
     def _described(self) -> SessionAnswer:
         """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""

@@ -271,6 +271,31 @@ def test_fixing_sizes_is_tried_before_it_is_advised(text, is_advised):
     )
 
 
+OF_UNKNOWN_RANK = """(float[N,4] x) => (float[?,?] y)
+    <int64[1] zero = {0}, int8[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}, int8 wz = {0}, float ws = {0.5},
+     float[3] b = {1,2,3}> {
+    s = Shape(x) n = Gather(s, zero) t = Slice(s, zero, n) r = Reshape(x, t)
+    q, qs, qz = DynamicQuantizeLinear(r) i = MatMulInteger(q, w, qz, wz) f = Cast<to=1>(i) m = Mul(qs, ws)
+    p = Mul(f, m) y = Add(p, b) }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "helps"),
+    [
+        (OF_UNKNOWN_RANK, True),
+        # no size helps against this
+        ("(int8[N,2] x) => (int8[N,2] y) { y = Sin(x) }", False),
+    ],
+    ids=["open sizes are the reason", "another reason"],
+)
+def test_a_session_that_fails_is_tried_with_fixed_sizes(text, helps):
+    session = sessions_of(text, 17).of(find_runtime("1.24.4"), SessionOptions())
+    before, after = session.placement.failure, session.tried_placement.failure
+    assert before is not None
+    advice = "; it is created with fixed sizes (--free-dimension N=NUMBER)" if helps else ""
+    assert after == before._replace(message=before.message + advice)
+
+
 def test_a_symbol_that_a_shell_would_expand_is_quoted():
     value = onnx.helper.make_tensor_value_info
     nodes = [onnx.helper.make_node("Relu", ["x"], ["a"]), onnx.helper.make_node("Sigmoid", ["a"], ["y"])]
