@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
+from dmlsplit.graphs.operators import BY_NUMBER, SIGMOID, Family
 from dmlsplit.targets.releases import Release
 
 
@@ -139,3 +141,16 @@ TRAITS: Final[dict[str, GraphTraits]] = {
 def traits_of(release: Release) -> GraphTraits | None:
     """Returns the traits of a release's DirectML version; None if its compilation of graphs was never recorded."""
     return TRAITS.get(release.directml)
+
+
+@lru_cache(maxsize=1024)
+def that_decide(traits: GraphTraits, operators: frozenset[int]) -> GraphTraits:
+    """Returns traits by which a graph of these operators (DML_OPERATOR_TYPEs) is compiled as by `traits`: equal ones
+    for builds that differ only in what they make of other operators."""
+    if SIGMOID not in operators and traits.fusion is Fusion.CHAIN:
+        traits = replace(traits, fusion=Fusion.PRODUCT)
+    cuts = any(number in BY_NUMBER and BY_NUMBER[number].family in _CUTTING for number in operators)
+    return traits if cuts else replace(traits, splits_are_slices=False)
+
+
+_CUTTING: Final = (Family.SPLIT, Family.SLICE)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import onnx
 
-from dmlsplit.graphs.descriptors import GraphDesc
+from dmlsplit.graphs.descriptors import GraphDesc, node_type
 from dmlsplit.graphs.program import CompiledGraph
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.operator_traits import Kind
@@ -61,6 +61,11 @@ class FusedGraph:
             if isinstance(each, CompiledGraph):
                 each.release()
         self.compiled = Once()
+
+    @cached_property
+    def types(self) -> frozenset[int]:
+        """The DML_OPERATOR_TYPEs of the nodes."""
+        return frozenset(map(node_type, self.desc.nodes))
 
     @cached_property
     def reads(self) -> Mapping[int, Sequence[Tensor]]:

@@ -14,7 +14,7 @@ from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import CompiledGraph, NotCompiled, Tensor, Unmodelled
-from dmlsplit.graphs.traits import GraphTraits, traits_of
+from dmlsplit.graphs.traits import GraphTraits, that_decide, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.fused import FusedGraph, Part
 from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
@@ -83,7 +83,8 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
     its outputs are then unknown. If `takes_constants` is False, the release refuses graphs with constants as nodes,
     which newer versions of ONNX Runtime submit; such a graph is refused for any traits.
     """
-    return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
+    deciding = None if traits is None else that_decide(traits, graph.types)
+    return graph.once((deciding, takes_constants), lambda: _judgement(graph, deciding, takes_constants))
 
 
 def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
@@ -159,7 +160,8 @@ def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool
         return True
     if traits is None:
         return None
-    return graph.once(("compiles", traits), lambda: _compiles(graph, traits))
+    deciding = that_decide(traits, graph.types)
+    return graph.once(("compiles", deciding), lambda: _compiles(graph, deciding))
 
 
 def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | None:
@@ -229,7 +231,8 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
     answer = judged(graph, traits)
     if not answer.found or traits is None:
         return ()
-    return graph.once(("hidden", traits), lambda: _hidden(graph, traits, answer.found))
+    deciding = that_decide(traits, graph.types)
+    return graph.once(("hidden", deciding), lambda: _hidden(graph, deciding, answer.found))
 
 
 def _hidden(graph: FusedGraph, traits: GraphTraits, reported: Sequence[GraphFault]) -> tuple[GraphFault, ...]:

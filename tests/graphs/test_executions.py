@@ -6,10 +6,12 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.graphs.execution import Execution
 from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.operators import JOIN, RELU, SIGMOID, SPLIT
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
-from dmlsplit.graphs.traits import TRAITS, GraphTraits
+from dmlsplit.graphs.traits import TRAITS, GraphTraits, that_decide
 from tests.graphs.spec import executions, graph
 
 MOST_UNKNOWN = 0.02
@@ -85,3 +87,24 @@ def test_every_class_of_verdict_is_said(answers):
     for build, _, _, verdict in answers:
         said[build].update([verdict] if isinstance(verdict, str) else verdict)
     assert all({"right", "wrong", "refused"} <= words for words in said.values())
+
+
+def test_what_other_operators_show_of_a_build_does_not_matter(step):
+    compared = 0
+    for execution in list(executions())[::step]:
+        desc = graph(execution.spec)
+        types = frozenset(map(node_type, desc.nodes))
+        for traits in dict.fromkeys(TRAITS.values()):
+            deciding = that_decide(traits, types)
+            if deciding != traits:
+                compared += 1
+                assert predicted(desc, deciding) == predicted(desc, traits), execution.name
+    assert compared > 200 // step
+
+
+@pytest.mark.parametrize(
+    ("operators", "alike"), [({RELU, JOIN}, True), ({RELU, JOIN, SPLIT}, False), ({SIGMOID, JOIN}, False)]
+)
+def test_builds_that_differ_only_in_other_operators_are_alike(operators, alike):
+    older, newer = (that_decide(TRAITS[build], frozenset(operators)) for build in ("1.14.1", "1.15.4"))
+    assert (older == newer) is alike
