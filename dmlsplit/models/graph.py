@@ -229,6 +229,8 @@ class Graph:
         """Maps the names that folded nodes computed to these nodes."""
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
+        self.failing: dict[Node, str] = {}
+        """Maps nodes whose folding fails, which fails session creation, to the reason."""
         self.unresolved: dict[Node, str] = {}
         """Maps each node that reads a tensor which no node computes any more, or which its replacement cannot read, to
         the first such tensor."""

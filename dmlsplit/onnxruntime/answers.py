@@ -265,6 +265,9 @@ def _failures(
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
     found += _of_removals(graph)
+    for node, why in graph.graph.failing.items():
+        path = graph.path(node.index)
+        found.append(Failure(OPTIMIZING, f"{path} is folded, and its kernel fails: {why}", node=path))
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = f"the process crashes (access violation) when {path} is fused with its MatMulInteger"

@@ -79,6 +79,17 @@ def _gathered(shapes: Sequence[Shape], axis: int) -> str:
     return ""
 
 
+def _gathered_slices(shapes: Sequence[Shape], batch: int) -> str:
+    data, indices = shapes[:2]
+    if batch < 0 or not indices or not isinstance(count := indices[-1], int):
+        return ""
+    if len(indices) <= batch:
+        return f"indices of {_text(indices)} have too few dimensions for {batch} batch_dims"
+    if any(map(_differ, data[:batch], indices[:batch])):
+        return f"indices of {_text(indices)} and data of {_text(data)} differ in their first {batch} dimensions"
+    return "its result is a scalar" if len(data) + len(indices) == batch + count + 1 else ""
+
+
 def _scattered(shapes: Sequence[Shape], axis: int) -> str:
     data, indices, updates = shapes[:3]
     if len(indices) != len(updates) or any(map(_differ, indices, updates)):
@@ -160,6 +171,7 @@ WITH_SHAPES: Final[Mapping[str, tuple[str, int, int, _Check]]] = {
     "Conv": ("group", 1, 2, _convolved),
     "ConvTranspose": ("group", 1, 2, _convolved_backwards),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), ("", 0, 1, _pooled)),
+    "GatherND": ("batch_dims", 0, 2, _gathered_slices),
     "GatherElements": ("axis", 0, 2, _gathered),
     **dict.fromkeys(("Scatter", "ScatterElements"), ("axis", 0, 3, _scattered)),
     "ScatterND": ("", 0, 3, _scattered_slices),

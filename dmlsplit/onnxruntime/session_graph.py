@@ -36,6 +36,7 @@ from dmlsplit.onnxruntime.operators import (
     reads_attributes,
 )
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
+from dmlsplit.onnxruntime.passes.failing_folds import failing_fold
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -191,7 +192,8 @@ class SessionGraph(VersionFacts):
         for i, node in enumerate(self.nodes):
             kernel = self.has_cpu_kernel(i) != other.has_cpu_kernel(i)
             sized = not by_size or all(is_static(self.shape(name)) for name in node.proto.output[:] if name)
-            if (kernel or not sized) and all(map(self.is_constant, filter(None, node.proto.input[:]))):
+            fails = by_size and bool(failing_fold(self, node))
+            if (kernel or not sized or fails) and all(map(self.is_constant, filter(None, node.proto.input[:]))):
                 return True
         return False
 

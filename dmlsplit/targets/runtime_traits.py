@@ -83,7 +83,8 @@ class RuntimeTraits:
     """True if equal nodes are merged whatever the type of a one-element tensor attribute; False if they are merged only
     if it is FLOAT, FLOAT16 or INT64, and stored in raw_data."""
     folds_known_sizes: bool = False
-    """True if a node with constant inputs is folded only if the sizes of its results are inferred."""
+    """True if a node with constant inputs is folded only if the sizes of its results are inferred, and if its kernel
+    succeeds; False if session creation fails with the kernel."""
     fuses_new_reshapes: bool = False
     """True if the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
     fuses_new_convs: bool = False
