@@ -63,7 +63,8 @@ def is_constant(node: onnx.NodeProto) -> bool:
 
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
     """Raises NotLoadedError for a name that two inputs have, that is computed twice in a graph and the graphs inside
-    its nodes, or that is read and never computed. `outer` has the names known in outer graphs.
+    its nodes, or that is read and never computed; for nodes that read their own results, if through others; and for
+    nodes of a graph inside a node that are not in order. `outer` has the names known in outer graphs.
 
     ONNX Runtime loads a Constant as an initializer, which may replace another one, or an input.
     """
@@ -91,6 +92,53 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
                 raise NotLoadedError(f"nothing computes {printable(name, 60)}: the model is not loaded")
         for inner in subgraphs(node) if node.attribute else ():
             check_names(inner, around)
+    _check_order(graph, is_inner=bool(outer))
+
+
+def _check_order(graph: onnx.GraphProto, *, is_inner: bool) -> None:
+    """Raises NotLoadedError for nodes of a graph of which each reads the result of another and, if `is_inner`, for a
+    node that reads what is computed after it. Of Constants only the order counts."""
+    nodes = [(i, node) for i, node in enumerate(graph.node) if is_inner or not is_constant(node)]
+    producers = {name: i for i, node in nodes for name in node.output if name}
+    late = ((node, name) for i, node in nodes for name in _reads(node) if producers.get(name, -1) >= i)
+    node, name = next(late, (None, ""))
+    if node is None:
+        return
+    if is_inner:
+        after = f"{_called(node)} reads {printable(name, 60)}, which is not computed before it"
+        raise NotLoadedError(f"{after}: the model is not loaded")
+    before = [{producers[name] for name in _reads(node) if name in producers} for node in graph.node]
+    readers: list[list[int]] = [[] for _ in before]
+    for i, each in enumerate(before):
+        for producer in each:
+            readers[producer].append(i)
+    waits = [len(each) for each in before]
+    ready = [i for i, count in enumerate(waits) if not count]
+    while ready:
+        for reader in readers[ready.pop()]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                ready.append(reader)
+    place = next((i for i, count in enumerate(waits) if count), None)
+    if place is None:
+        return
+    seen: set[int] = set()
+    while place not in seen:  # a node may only be behind the cycle
+        seen.add(place)
+        place = next(i for i in sorted(before[place]) if waits[i])
+    called = _called(graph.node[place])
+    raise NotLoadedError(f"{called} reads what is computed from its own result: the model is not loaded")
+
+
+def _called(node: onnx.NodeProto) -> str:
+    return printable(node.name or next(filter(None, node.output), node.op_type), 60)
+
+
+def _reads(node: onnx.NodeProto) -> Iterable[str]:
+    """Returns the names that a node and the nodes of the graphs inside it read."""
+    if not node.attribute or not has_graphs(node):
+        return node.input
+    return [name for each in all_nodes([node]) for name in each.input]
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:

@@ -456,6 +456,41 @@ def test_a_name_that_is_computed_twice(nodes, name):
         ask(nodes, [X, value("k", [4, 3])], ["a"])
 
 
+TAKEN = "then_branch = t () => (float[2] p) { p = Relu(x) }"
+IF = f"y = If(c) <{TAKEN}, else_branch = e () => (float[2] q) {{ %s }}>"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("y = Add(x, y)", "y reads what is computed from its own result"),
+        ("a = Add(x, b) b = Relu(a) y = Relu(x)", "a reads what is computed from its own result"),
+        ("y = Relu(a) a = Add(x, b) b = Relu(a)", "a reads what is computed from its own result"),
+        ("y = Relu(a) a = Relu(x)", ""),
+        ("y = Add(x, k) k = Constant<value_float = 1.0>()", ""),
+        (IF % "q = Add(x, y)", "y reads what is computed from its own result"),
+        (IF % "q = Relu(r) r = Relu(q)", "q reads r, which is not computed before it"),
+        (IF % "q = Relu(r) r = Relu(x)", "q reads r, which is not computed before it"),
+        (IF % "q = Add(x, k) k = Constant<value_float = 1.0>()", "q reads k, which is not computed before it"),
+        (
+            IF
+            % f"s = If(c) <{TAKEN}, else_branch = e2 () => (float[2] q2) {{ q2 = Relu(r) }}> r = Neg(x) q = Add(s, r)",
+            "s reads r",
+        ),
+        (IF % "q = Relu(r)" + " r = Relu(x)", ""),
+    ],
+)
+def test_the_order_of_nodes(body, message):
+    """Asked of 1.20.1, 1.24.4 and 1.30.0: in any order, but for cycles and for graphs inside nodes."""
+    made = text(f"(float[2] x, bool c) => (float[2] y) {{ {body} }}")
+    session = OnnxSessions(made, lambda *_: None)
+    if not message:
+        assert session.of(find_runtime(VERSION)).placement.created is True
+        return
+    found = session.of(find_runtime(VERSION)).placement
+    assert (found.created, found.failure.message.startswith(message)) == (False, True)
+
+
 def test_a_name_that_two_inputs_have():
     with pytest.raises(InputError, match=r"^k is an input twice"):
         ask([SPLIT], [X, value("k", [4]), value("k", [4])], ["a"])
