@@ -134,11 +134,13 @@ def _called(node: onnx.NodeProto) -> str:
     return printable(node.name or next(filter(None, node.output), node.op_type), 60)
 
 
-def _reads(node: onnx.NodeProto) -> Iterable[str]:
-    """Returns the names that a node and the nodes of the graphs inside it read."""
-    if not node.attribute or not has_graphs(node):
-        return node.input
-    return [name for each in all_nodes([node]) for name in each.input]
+def _reads(node: onnx.NodeProto) -> list[str]:
+    """Returns the names that a node reads, and those of the graph around it that graphs inside it read."""
+    read = list(node.input)
+    for inner in subgraphs(node) if node.attribute else ():
+        own = _known(inner)
+        read += [name for each in inner.node for name in _reads(each) if name not in own]
+    return read
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:

@@ -197,7 +197,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         if types.get(kept, submitted.data_type) != submitted.data_type:
             submitted = replace(submitted, data_type=types[kept])
         answer = predict(submitted, graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
-        if part is not None and not (count is None and lacks_only_flags(graph, graph.nodes[kept], answer)):
+        if part is not None and not lacks_only_flags(graph, graph.nodes[kept], answer):
             settled.add(part)
         answer = in_context(graph, graph.nodes[kept], path, answer, part, None if part is None else against.get(part))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU, Outcome.UNKNOWN):

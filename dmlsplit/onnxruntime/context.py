@@ -44,6 +44,9 @@ def in_context(
     changed = _change(graph, node, answer, part, refusal)
     if changed is None:
         return answer
+    if changed.outcome is not Outcome.UNKNOWN and _lacks_flags(answer):
+        message = "it is not known which nodes its fused graph has"
+        changed = _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
     if changed.habit == "onnxruntime/not-read":
         # its kernel is created, but none of its operators goes into the fused graph
@@ -100,6 +103,10 @@ def behind_twins(graph: SessionGraph) -> Set[Node]:
 
 
 def lacks_only_flags(graph: SessionGraph, node: Node, answer: RuntimeAnswer) -> bool:
-    """True if everything about a node on DirectML is known except the flags of its fused graph: `answer`, by its own
-    facts and a number of nodes that is not known, is not known for that reason."""
-    return answer.outcome is Outcome.UNKNOWN and not node.doubts and node not in behind_twins(graph)
+    """True if everything about a node on DirectML is known except the flags of its fused graph. `answer` is the answer
+    by its own facts."""
+    return _lacks_flags(answer) and not node.doubts and node not in behind_twins(graph)
+
+
+def _lacks_flags(answer: RuntimeAnswer) -> bool:
+    return answer.compile is not None and answer.compile.flags is None

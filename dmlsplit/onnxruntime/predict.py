@@ -214,9 +214,7 @@ class _Predictor:
         if self.options.compute_only or (self.graph_nodes or 0) >= LEAST_NODES_FOR_VOLATILE:
             flags = ExecutionFlags.DESCRIPTORS_VOLATILE
         elif self.graph_nodes is None:
-            message = "whether its fused graph has 5 nodes or more is not known, and therefore neither are its flags"
-            self._note("onnxruntime/context-unknown", message)
-            return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=tuple(self.notes))
+            return replace(answer, compile=CompileCall("CompileGraph", None))
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
 
     def _is_made_at_init(self) -> bool:

@@ -51,7 +51,8 @@ def rows(found: Explanation, *, verbose: bool = True) -> Iterator[tuple[str, str
     if found.answer is not None:
         call, at = found.answer.compile, found.answer.at
         when = "" if at is None else " at session creation" if at == "init" else " at the first Run"
-        how = "" if call is None else f"; {call.call}, flags {call.flags}"
+        flags = "" if call is None else "not known" if call.flags is None else str(call.flags)
+        how = "" if call is None else f"; {call.call}, flags {flags}"
         yield "answer", f"{found.answer.outcome}{when}{how}"
         for diagnostic in found.answer.diagnostics:
             yield "answer", plain(diagnostic_parts(diagnostic, None))

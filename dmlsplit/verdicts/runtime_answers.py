@@ -21,10 +21,11 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompileCall:
-    """CompileGraph or CompileOperator, and its DML_EXECUTION_FLAGS."""
+    """CompileGraph or CompileOperator, and its DML_EXECUTION_FLAGS; None if it is not known whether the fused graph has
+    so many nodes that it gets other flags."""
 
     call: str
-    flags: int
+    flags: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,12 @@ class Verdict(NamedTuple):
 def compare(record: Record, nodes: Sequence[NodeOnRuntime]) -> Verdict:
     """A record beside the predictions for the same model."""
     found = observed(record)
-    unknown = sum(node.answer.outcome is Outcome.UNKNOWN and not _waits(node, found) for node in nodes)
+    unknown = sum(_is_unknown(node.answer) and not _waits(node, found) for node in nodes)
     return Verdict(tuple(disagreements(found, nodes)), len(nodes), unknown)
+
+
+def _is_unknown(answer: RuntimeAnswer) -> bool:
+    return answer.outcome is Outcome.UNKNOWN or (answer.compile is not None and answer.compile.flags is None)
 
 
 def _waits(node: NodeOnRuntime, found: Observed) -> bool:
@@ -139,16 +143,15 @@ def disagreements(found: Observed, nodes: Sequence[NodeOnRuntime]) -> Iterator[s
     answers = [node.answer for node in nodes]
     outcomes = Counter(answer.outcome for answer in answers)
     fails = Outcome.SESSION_FAILS in outcomes
-    if fails == found.session and (fails or Outcome.UNKNOWN not in outcomes):
+    is_known = not any(map(_is_unknown, answers))
+    if fails == found.session and (fails or is_known):
         yield f"session {'created' if found.session else 'fails'}: {found.error}"
         return
     if not found.session:
-        if Outcome.UNKNOWN not in outcomes:
+        if is_known:
             yield from _differences(found, answers, "init")
         return
-    if Outcome.UNKNOWN in outcomes and not all(
-        _waits(node, found) for node in nodes if node.answer.outcome is Outcome.UNKNOWN
-    ):
+    if not all(_waits(node, found) for node in nodes if _is_unknown(node.answer)):
         return
     on_cpu = sum(a.outcome is Outcome.CPU and a.at is None and not _is_merged(a) for a in answers)
     if on_cpu != (found.on_cpu if found.on_cpu is not None else sum(a.at != "init" for a in answers)):

@@ -54,7 +54,7 @@ def test_a_graph_of_five_nodes_is_compiled_with_volatile_descriptors(nodes, flag
 
 def test_a_graph_of_which_the_size_is_not_known():
     answer = ask(SPLIT, graph_nodes=None)
-    assert (answer.outcome, answer.at, rules(answer)) == ("unknown", "init", ["context-unknown"])
+    assert (answer.outcome, answer.at, call(answer), rules(answer)) == ("DML", "init", ("CompileGraph", None), [])
 
 
 def test_a_join_is_the_other_way_round():
