@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache, lru_cache
@@ -53,6 +53,8 @@ _COPIES: Final = frozenset({MEMCPY_FROM_HOST, MEMCPY_TO_HOST})
 _UNREAD_LENGTHS: Final = {"OneHot": 1}
 """The inputs whose elements inference does not read, by operators whose sizes are otherwise known."""
 _OF_SEQUENCES: Final = frozenset({"SequenceAt", "ConcatFromSequence"})
+_CHECKED_LATER: Final = frozenset({"Expand", "Reshape"})
+"""Operators whose folded shapes misfit_reshapes.py compares with what is reshaped."""
 _LIKE_INPUT: Final = -1
 """A marker for the element type of a node's first input."""
 
@@ -181,7 +183,22 @@ class SessionModel:
                 break
         else:
             self.is_unfinished = self.is_unfinished or not partly
+        if folds and not partly and shapes_by_input and self.fault is None and self.folding_fault is None:
+            self.folding_fault = self._fault_of_settled(scope, origin.opset)
         return scope
+
+    def _fault_of_settled(self, scope: Scope, opset: int) -> Fault | None:
+        """Returns a node for which inference fails once the sizes that it reads are folded although the model declares
+        the sizes of its result: the rounds of inference need no folded sizes for it."""
+        asked = onnx.GraphProto(name="settled")
+        for node, within in _settled(scope):
+            _ask_alone(asked, node, within)
+        if not asked.node:
+            return None
+        model = helper.make_model(asked, opset_imports=[helper.make_opsetid("", opset)])
+        with suppress(InferenceError):
+            return fault_of(self.inference.inferred(model, data_propagation=False).faults)
+        return None
 
     def _lose_sizes(self, model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], origin: Origin) -> None:
         """Changes `model` in place so that inference does not find what ONNX Runtime does not know: the sizes of
@@ -347,6 +364,39 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
                 graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
                 added = True
     return added
+
+
+def _settled(scope: Scope) -> Iterator[tuple[onnx.NodeProto, Scope]]:
+    """Yields the nodes whose results have known sizes although they depend on elements that are computed and known,
+    each with the scope of its graph."""
+    for index, node in enumerate(scope.graph.node):
+        for _, child in scope.children(index) if node.attribute else ():
+            yield from _settled(child)
+        shaping = row_of(node.op_type).shaping if node.op_type not in _CHECKED_LATER and domain_of(node) == "" else ()
+        read = [node.input[place] for place in shaping if place < len(node.input)]
+        producers = [producer for name in read if name and (producer := scope.producer(name)) is not None]
+        if any(each.op_type != "Constant" for each in producers) and not _lacks_shape(node, scope):
+            yield node, scope
+
+
+def _ask_alone(graph: onnx.GraphProto, node: onnx.NodeProto, scope: Scope) -> None:
+    """Adds a copy of a node of `scope` to `graph`, in place, which reads inputs and initializers of its own."""
+    number, shaping = len(graph.node), row_of(node.op_type).shaping
+    alone = graph.node.add()
+    alone.CopyFrom(node)
+    alone.domain = ""
+    for place, name in enumerate(node.input):
+        if not name:
+            continue
+        alone.input[place] = own = f"{number}/{place}"
+        array = scope.elements(name) if place in shaping else None
+        if array is not None and array.dtype.kind in "iuf":
+            graph.initializer.append(numpy_helper.from_array(array, own))
+            continue
+        kind, shape = scope.type_of(name)
+        element = onnx.TensorProto.UNDEFINED if kind is None else onnx.TensorProto.DataType.Value(kind)
+        graph.input.append(helper.make_tensor_value_info(own, element, shape))
+    refill(alone.output, [name and f"{number}/{place}/o" for place, name in enumerate(node.output)])
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:

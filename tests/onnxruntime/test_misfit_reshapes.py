@@ -78,3 +78,26 @@ def test_nodes_whose_sizes_are_known_once_a_shape_is_folded(text, created):
         found = placed_model(made, version)
         assert found.created is created
         assert created or ", once what it reads is folded: " in found.failure.message
+
+
+@pytest.mark.parametrize(
+    ("text", "created"),
+    [
+        ("(float x) => (float y) <int64[1] a = {0}, B> { c = Identity(a) y = Slice(x, s, e, c) }", False),
+        ("(float[4,8] x) => (float[1,8] y) <int64[1] a = {2}, B> { c = Add(a, z) y = Slice(x, s, e, c) }", False),
+        ("(float[4,8] x) => (float[1,8] y) <int64[1] a = {0}, B> { c = Add(a, z) y = Slice(x, s, e, c) }", True),
+        ("(float[4,3] x) => (float[1,4,3] y) <int64[1] a = {5}, B> { c = Add(a, z) y = Unsqueeze(x, c) }", False),
+        ("(float[4,3] x) => (float[4,3] y) <int64[1] a = {0}, B> { c = Add(a, z) y = Squeeze(x, c) }", False),
+        (
+            "(float[4,3] x) => (float[4,5] y, int64[4,5] i) <int64[1] a = {5}, B> { c = Add(a, z) y, i = TopK(x, c) }",
+            False,
+        ),
+    ],
+)
+def test_declared_sizes_of_what_reads_folded_ones(text, created):
+    """Asked of 1.18.0, 1.20.1, 1.24.4 and 1.30.0: the model declares all sizes, and inference still looks."""
+    text = text.replace("B>", "int64[1] s = {0}, int64[1] e = {1}, int64[1] z = {0}>")
+    for version in ("1.18.0", "1.24.4"):
+        found = placed_model(models.text(text), version)
+        assert found.created is created
+        assert created or ", once what it reads is folded: " in found.failure.message
