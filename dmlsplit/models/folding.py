@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import onnx
@@ -53,6 +53,8 @@ ELEMENTWISE: Final = frozenset(
 )
 WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
 FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
+_MOST_KEPT: Final = 1024
+"""The most bytes of a node and of its inputs whose result is kept for equal nodes."""
 
 
 def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto] | None:
@@ -185,7 +187,31 @@ def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onn
     return alone
 
 
+_Given: TypeAlias = tuple[np.dtype[Any], tuple[int, ...], bytes]
+"""An array as a part of a key: its type, its shape, and its elements."""
+
+
 def _run(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
+    """Returns the result of a node of this operator and attributes for these inputs; None if it does not run. Results
+    of a few numbers are kept, because the layers of a model, and models, compute the same sizes again and again."""
+    given = [array for array in arrays if array is not None]
+    size = operator.ByteSize() + sum([array.nbytes for array in given])
+    if operator.op_type in WHOLE or size > _MOST_KEPT or any(array.dtype.kind not in "biuf" for array in given):
+        return _computed(operator, arrays, opset)
+    key = tuple([None if each is None else (each.dtype, each.shape, each.tobytes()) for each in arrays])
+    return _kept(operator.SerializeToString(), key, opset)
+
+
+@lru_cache(maxsize=1024)
+def _kept(operator: bytes, given: tuple[_Given | None, ...], opset: int) -> Array | None:
+    arrays = [None if each is None else np.ndarray(each[1], each[0], each[2]) for each in given]
+    found = _computed(onnx.NodeProto.FromString(operator), arrays, opset)
+    if found is not None:
+        found.setflags(write=False)
+    return found
+
+
+def _computed(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
     from onnx.reference import ReferenceEvaluator
 
     names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]
