@@ -23,6 +23,8 @@ _NEW_WHERE: Final = 16
 """From this version of Where on, old versions of ONNX Runtime do not fuse it with a Not that feeds it."""
 _NEW_PAD: Final = 21
 """From this version of Pad on, old versions of ONNX Runtime do not fuse it with the Conv or pool that it feeds."""
+_RESHAPED: Final = frozenset({"MatMul", "Transpose"})
+"""The operators around which passes insert Reshapes, Squeezes and Unsqueezes."""
 _NEW_RESHAPE: Final = 19
 """From this version of Reshape on, old versions of ONNX Runtime do not fuse its shape."""
 
@@ -40,6 +42,8 @@ class VersionFacts(Protocol):
     """The opset of the default domain."""
     operators_in_file: frozenset[str]
     """The operators of the graph's nodes before all passes."""
+    reshapes_in_file: int
+    """The number of the graph's Reshapes, Squeezes and Unsqueezes before all passes."""
     has_equal_shapes: bool
     """True if Shapes of the graph can be merged: the pass sets it, for versions that do not merge them too."""
 
@@ -145,8 +149,15 @@ class VersionFacts(Protocol):
 
     @property
     def merges_reshapes(self) -> bool:
-        """True if Reshapes in a row become one, which happens only where fuses_reshapes is true."""
-        return self.fuses_reshapes and self.traits.merges_reshapes
+        """True if Reshapes in a row become one, which happens only where fuses_reshapes is true; False for a graph that
+        has only one, and no operator around which passes insert others."""
+        has_several = self.reshapes_in_file > 1 or not _RESHAPED.isdisjoint(self.operators_in_file)
+        return has_several and self.fuses_reshapes and self.traits.merges_reshapes
+
+    @property
+    def keeps_allowzero(self) -> bool:
+        """True if a Reshape with allowzero does not become part of the Reshape before it."""
+        return self.merges_reshapes and self.traits.keeps_allowzero
 
 
 _PROPERTIES: Final = vars(VersionFacts).keys()

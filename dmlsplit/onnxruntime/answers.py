@@ -175,10 +175,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     places = graph.once(("places", graphs), lambda: _places_in(graph, graphs, place))
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
-    traits = graph.runtime.traits
-    followed = (traits.outer_lengths_are_known, traits.maps_shared_inputs)
-    activations = traits.activates_by_hard_swish, traits.activations_in_any_case
-    key = "failures", graphs, followed, activations, traits.follows_computed_sizes
+    key = "failures", graphs, _traits_of_failures(graph)
     failures += graph.once(key, lambda: _failures(graph, graphs, facts, places))
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
@@ -248,6 +245,19 @@ def _count(part: Part | None) -> int | None:
     if part is None or part.least < LEAST_NODES_FOR_VOLATILE <= part.most:
         return None
     return part.most
+
+
+def _traits_of_failures(graph: SessionGraph) -> tuple[bool, ...]:
+    """Returns the traits of the version that `_failures` reads, each False for a graph that does not show it."""
+    traits, operators = graph.runtime.traits, graph.operators_in_file
+    return (
+        traits.outer_lengths_are_known,
+        traits.activates_by_hard_swish,
+        traits.follows_axes,
+        traits.maps_shared_inputs and graph.is_main,
+        traits.activations_in_any_case and not operators.isdisjoint(NETWORKS),
+        traits.follows_computed_sizes and "GroupNormalization" in operators,
+    )
 
 
 def _failures(

@@ -14,8 +14,7 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.onnxruntime.kernels import copies
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
-from dmlsplit.onnxruntime.kernels.table import KERNELS
-from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
+from dmlsplit.onnxruntime.kernels.table import CHANGED, KERNELS
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, RESHAPED_GEMM
 from dmlsplit.onnxruntime.operators import EXPANDED
 from dmlsplit.onnxruntime.optimization import optimized
@@ -64,7 +63,8 @@ def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
     after = optimized(graph)
     # sessions that make the same nodes and place all nodes alike share this cache
     created = tuple([cell_after(graph, node) for node in after.nodes if is_created(graph, node)])
-    key = "operators", graph.fusions, created, graph.runtime.key < WITH_RESAMPLE3
+    changed = CHANGED.keys() & {node.op_type for node in after.nodes}
+    key = "operators", graph.fusions, created, frozenset([op for op in changed if graph.runtime.key >= CHANGED[op]])
     return graph.once(key, lambda: tuple(_operators_in(graph, after)))
 
 

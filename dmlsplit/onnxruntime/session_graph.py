@@ -37,6 +37,7 @@ from dmlsplit.onnxruntime.operators import (
 )
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.passes.failing_folds import failing_fold
+from dmlsplit.onnxruntime.passes.reshape_fusion import CONTIGUOUS
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -109,6 +110,7 @@ class SessionGraph(VersionFacts):
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
         self.operators_in_file = self.graph.operators
+        self.reshapes_in_file = sum(node.op_type in CONTIGUOUS for node in self.nodes)
         self.has_equal_shapes = False
         self._kinds = self._all_kinds()
         self._implemented = self._all_implemented()

@@ -16,6 +16,7 @@ from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.version_facts import VersionFacts
 from dmlsplit.onnxruntime import passes, session_graph
+from dmlsplit.onnxruntime.described import operators_in
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.optimization import optimized
@@ -275,6 +276,22 @@ def test_versions_share_graphs_unless_a_pass_that_may_change_them_asks():
 @pytest.mark.parametrize(
     ("body", "shared"),
     [
+        ("r = Reshape(x, k) o = Neg(r)", True),
+        ("r = Reshape(x, k) s = Unsqueeze(r, i) o = Neg(s)", False),
+        ("r = Reshape(x, k) s = MatMul(r, x) o = Neg(s)", False),
+    ],
+    ids=["one Reshape", "an Unsqueeze behind it", "a product, which gets some"],
+)
+def test_versions_share_fused_graphs_unless_reshapes_can_be_merged(body, shared):
+    head = "(float[2,2] x) => (float[?,?,?] o) <int64[3] k = {1, 2, 2}, int64[1] i = {0}>"
+    sessions = OnnxSessions(loading.without_weights(text(f"{head} {{ {body} }}")), no_external_data)
+    first, second = (sessions.of(find_runtime(version)).graphs[0] for version in ("1.20.1", "1.24.4"))
+    assert (session_graphs(first) is session_graphs(second)) is shared
+
+
+@pytest.mark.parametrize(
+    ("body", "shared"),
+    [
         ("s = Shape(x) o = Abs(s) p = Neg(x)", True),
         ("s = Shape(x) o = Abs(s) t = Shape(x) p = Expand(x, t)", True),
         ("s = Shape(x) o = Abs(s) t = Shape(z) p = Expand(x, t)", True),
@@ -287,6 +304,23 @@ def test_versions_share_the_graph_before_placement_unless_shapes_can_be_merged(b
     sessions = OnnxSessions(loading.without_weights(model), no_external_data)
     first, second = (sessions.of(find_runtime(version)).graphs[0] for version in ("1.24.4", "1.18.0"))
     assert (first.graph is second.graph) is shared
+
+
+@pytest.mark.parametrize(
+    ("body", "versions", "shared"),
+    [
+        ("o = Neg(x)", ("1.18.0", "1.20.1"), True),
+        ("o = Resize(x, , k)", ("1.18.0", "1.20.1"), False),
+        ("t = Transpose<perm=[0,1,3,2]>(x) o = MatMul(x, t)", ("1.19.2", "1.20.1"), False),
+    ],
+    ids=["the same", "a Resize, from 1.19.0 on", "a product with a transposed tensor, from 1.20.0 on"],
+)
+def test_versions_share_the_operators_that_nodes_submit_unless_these_change(body, versions, shared):
+    model = text(f"(float[1,1,2,2] x) => (float[?,?,?,?] o) <float[4] k = {{1, 1, 2, 2}}> {{ {body} }}")
+    sessions = OnnxSessions(loading.without_weights(model), no_external_data)
+    first, second = (operators_in(sessions.of(find_runtime(version)).graphs[0]) for version in versions)
+    assert (first is second) is shared
+    assert (first[-1].operators == second[-1].operators) is shared
 
 
 def test_versions_that_answer_a_pass_before_placement_otherwise_share_no_graph(monkeypatch):

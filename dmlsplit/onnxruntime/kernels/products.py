@@ -47,7 +47,7 @@ def reshaped_gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     return [AnyOperatorDesc("GEMM", members)]
 
 
-_WITH_TRANSFORMS: Final = (1, 20)
+WITH_TRANSFORMS: Final = (1, 20)
 """The first version that sets a transform for a transposed matrix of a FusedMatMul; older versions set strides."""
 
 
@@ -60,7 +60,7 @@ def fused_matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
         ((1,) * (rank - len(sizes)) + sizes, (0,) * (rank - len(sizes)) + strides) for sizes, strides in matrices
     )
     batch = tuple(map(max, a[:-2], b[:-2]))
-    transforms = f.graph.runtime.key >= _WITH_TRANSFORMS
+    transforms = f.graph.runtime.key >= WITH_TRANSFORMS
     members = {
         "ATensor": _repeated(f, 0, a, of_a, batch),
         "BTensor": _repeated(f, 1, b, of_b, batch),
@@ -92,7 +92,7 @@ def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
     order = list(range(len(own)))
     if f.number(f"transBatch{letter}", 0):
         order = [*order[1:-1], 0, order[-1]]
-    if f.number(f"trans{letter}", 0) and f.graph.runtime.key < _WITH_TRANSFORMS:
+    if f.number(f"trans{letter}", 0) and f.graph.runtime.key < WITH_TRANSFORMS:
         order[-2:] = order[:-3:-1]
     strides = [math.prod(own[i + 1 :]) for i in range(len(own))]
     return tuple([own[i] for i in order]), tuple([strides[i] for i in order])

@@ -41,7 +41,14 @@ from dmlsplit.onnxruntime.kernels.elementwise import (
     with_activation,
 )
 from dmlsplit.onnxruntime.kernels.facts import ACTIVATIONS, Kernel
-from dmlsplit.onnxruntime.kernels.products import fused_matmul, fused_matmul_softmax, gemm, matmul, reshaped_gemm
+from dmlsplit.onnxruntime.kernels.products import (
+    WITH_TRANSFORMS,
+    fused_matmul,
+    fused_matmul_softmax,
+    gemm,
+    matmul,
+    reshaped_gemm,
+)
 from dmlsplit.onnxruntime.kernels.reductions import (
     ARGUMENTS,
     REDUCE,
@@ -55,7 +62,7 @@ from dmlsplit.onnxruntime.kernels.reductions import (
     skip_layer_normalization,
     softmax,
 )
-from dmlsplit.onnxruntime.kernels.windows import conv, lrn, pool, resize
+from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3, conv, lrn, pool, resize
 from dmlsplit.onnxruntime.operator_traits import (
     BIAS_GELU,
     FAST_GELU,
@@ -112,3 +119,11 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "CumSum": cumulative_sum,
 }
 """Keyed by ONNX operator; an operator without a row is not judged."""
+
+CHANGED: Final[Mapping[str, tuple[int, ...]]] = {
+    "Resize": WITH_RESAMPLE3,
+    FUSED_MATMUL: WITH_TRANSFORMS,
+    FUSED_MATMUL_SOFTMAX: WITH_TRANSFORMS,
+}
+"""The operators whose kernels submit something else from a version of ONNX Runtime on, and that version: the functions
+in KERNELS read no other version."""

@@ -23,7 +23,8 @@ class _Fate(enum.Enum):
     UNKNOWN = enum.auto()
 
 
-_CONTIGUOUS: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
+CONTIGUOUS: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
+"""The operators that become one Reshape."""
 
 
 def reshape_fusion(graph: Graph) -> None:
@@ -85,9 +86,9 @@ def _has_allowzero(node: Node) -> bool:
 def _next(graph: Graph, node: Node) -> Node | None:
     """Returns the node that is fused into the Reshape `node`; None if there is none."""
     after = node.only_reader
-    if after is None or after.op_type not in _CONTIGUOUS or after.inputs[:1] != node.outputs[:1]:
+    if after is None or after.op_type not in CONTIGUOUS or after.inputs[:1] != node.outputs[:1]:
         return None
-    if graph.facts.traits.keeps_allowzero and _has_allowzero(after):
+    if graph.facts.keeps_allowzero and _has_allowzero(after):
         return None
     return after if is_static(graph.facts.shape(after.outputs[0].known)) else None
 
