@@ -215,7 +215,7 @@ class _Read:
     takes_branches: bool
 
 
-_MOST_TRIED: Final = 6_000
+_MOST_TRIED: Final = 2_000
 """The most nodes of changed models that are judged before a trial."""
 _OLDER: Final = "use a newer ONNX Runtime, or convert the model with dmlsplit legalize"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import onnx
 import pytest
 
@@ -269,6 +271,18 @@ def test_fixing_sizes_is_tried_before_it_is_advised(text, is_advised):
     assert said.startswith(
         "if they are always the same" if is_advised else "leave them open: with fixed sizes the session"
     )
+
+
+@pytest.mark.parametrize(("count", "spent"), [(2, 2), (2_000, 2_000), (2_001, 0)])
+def test_trials_are_bounded_by_the_nodes_of_a_model(count, spent):
+    made = sessions_of(f"(float[N] x) => (float[N] y) {{ {' '.join(chain(count))} }}", 17)
+    made.of(find_runtime("1.24.4"), SessionOptions()).tried_placement  # noqa: B018
+    assert made.spent_on_advice == spent
+
+
+def chain(count):
+    names = ["x", *(f"t{i}" for i in range(count - 1)), "y"]
+    return (f"{after} = Exp({before})" for before, after in pairwise(names))
 
 
 OF_UNKNOWN_RANK = """(float[N,4] x) => (float[?,?] y)
