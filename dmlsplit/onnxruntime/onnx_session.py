@@ -345,13 +345,14 @@ class OnnxSession:
         return self._once("tried", lambda: tried(self))
 
     def with_sizes(self, sizes: Mapping[str, int]) -> OnnxSession | None:
-        """Returns a session of the model with these sizes in place of symbols, for a trial; None if as many nodes were
-        judged for advice as may be."""
+        """Returns a session of the model with these sizes in place of symbols, besides those that were given, for a
+        trial; None if as many nodes were judged for advice as may be."""
         count = sum(len(graph.nodes) for graph in self.graphs)
         if self._sessions.spent_on_advice + count > _MOST_TRIED:
             return None
         self._sessions.spent_on_advice += count
-        return self._sessions.of(self.runtime, self.options, Inputs(free_dimensions=sizes))
+        given = (self._inputs or self._sessions.inputs).free_dimensions
+        return self._sessions.of(self.runtime, self.options, Inputs(free_dimensions={**given, **sizes}))
 
     def _described(self) -> SessionAnswer:
         """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""

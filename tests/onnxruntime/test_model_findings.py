@@ -7,6 +7,7 @@ from itertools import pairwise
 import onnx
 import pytest
 
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.older_opset import older_opset
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.prediction import session
@@ -228,8 +229,9 @@ def test_open_sizes_name_the_symbols_of_the_inputs(size):
     assert (found.rule, f"--free-dimension {size}=NUMBER" in found.message) == ("model/open-sizes", True)
 
 
-def advice_about_open_sizes(text):
-    session = sessions_of(text, 17).of(find_runtime("1.24.4"), SessionOptions())
+def advice_about_open_sizes(text, **sizes):
+    inputs = Inputs(free_dimensions=sizes)
+    session = sessions_of(text, 17).of(find_runtime("1.24.4"), SessionOptions(), inputs)
     (found,) = (each for each in session.tried_placement.diagnostics if each.rule == "model/open-sizes")
     return found.message.partition("is created; ")[2]
 
@@ -241,6 +243,14 @@ def test_fixing_sizes_is_not_advised_where_the_fused_graph_is_wrong_then():
         "with fixed sizes a fused graph is wrong (graph/fused-wrongly at a): leave them open, or fix them in the file "
         "with dmlsplit legalize --free-dimension N=NUMBER, which mends the graph"
     )
+
+
+def test_sizes_that_are_given_are_kept_in_a_trial():
+    text = """(float[N,4,M] x) => (float[N,2,M] y) <int64[2] l = {2, 2}> {
+        a, b = Split<axis=1>(x, l) g = Sigmoid(b) y = Mul(a, g) }"""
+    said = advice_about_open_sizes(text, M=3)
+    assert said.startswith("with fixed sizes a fused graph is wrong")
+    assert "--free-dimension N=NUMBER, which" in said
 
 
 @pytest.mark.parametrize(
