@@ -71,6 +71,7 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
       dmlsplit legalize model.json --directml 1.5.1 -o lower.json
       dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
+      dmlsplit legalize model.onnx --free-dimension batch=1 -o fixed.onnx
       dmlsplit legalize m.onnx --onnxruntime 1.24.4 --format html -o changes.html
 
     \f
