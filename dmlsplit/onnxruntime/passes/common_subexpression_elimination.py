@@ -2,13 +2,15 @@
 
 Source: constant_sharing.cc, common_subexpression_elimination.cc and ensure_unique_dq_for_node_unit.cc of ONNX Runtime:
 before any other pass each input that reads a DequantizeLinear gets a DequantizeLinear of its own, and two of them are
-never merged. Observed with all versions.
+never merged. Attributes that a node lacks are added with their defaults, and two nodes' attributes are compared one by
+one, in the order of the hash table that contains them. Observed with all versions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,7 +18,8 @@ import onnx
 
 from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.tensors import no_external_data, value_of
-from dmlsplit.models.graph import Doubt, Graph, Node, Value
+from dmlsplit.models.graph import Doubt, Facts, Graph, Node, Value
+from dmlsplit.models.schemas import schema_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.system.errors import InputError
 
@@ -34,6 +37,12 @@ _COMPARED_NUMBERS: Final[Mapping[int, str]] = {
     onnx.TensorProto.INT64: "<i8",
 }
 """The tensor types that all versions compare by value if the elements are in raw_data. Observed."""
+
+_BUCKETS: Final = 8
+"""The buckets of the hash table of a node's attributes; it grows with more attributes."""
+_FNV_OFFSET: Final = 0xCBF29CE484222325
+_FNV_PRIME: Final = 0x100000001B3
+"""The constants of FNV-1a, the hash function of names."""
 
 _Key: TypeAlias = tuple[object, ...]
 
@@ -95,7 +104,7 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
     equal: dict[Value, Value] = {}
     splits: dict[_Key, list[Node]] = {}
     for node in nodes:
-        key = (*_key(node, equal, graph.facts.compares_all_numbers), apart(node))
+        key = (*_key(node, equal, graph.facts), apart(node))
         if node.op_type == "Split" and node.inputs and node.inputs[0].name:
             splits.setdefault(key, []).append(node)
         for i, value in enumerate(node.outputs):
@@ -114,21 +123,58 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
             graph.remove(twin)
 
 
-def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
+def _key(node: Node, equal: Mapping[Value, Value], facts: Facts) -> _Key:
     """Returns a key that is equal for equal nodes; for a node that is never merged, its index. `equal` maps values to
-    the first equal one. If `all_numbers`, tensors of one element are compared regardless of their type."""
+    the first equal one."""
     if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
         return (node.index, node.is_inserted)
     if node.is_inserted and node.op_type == "Reshape":  # around a Gemm: each reads a constant of its own
         return node.number
-    attributes = []
+    names, attributes = [], []
     for attribute in node.proto.attribute[:]:
-        content = attribute.SerializeToString() if attribute.type in _COMPARED else _number(attribute, all_numbers)
+        is_compared = attribute.type in _COMPARED
+        content = attribute.SerializeToString() if is_compared else _number(attribute, facts.compares_all_numbers)
         if content is None:
             return (node.index,)
+        names.append(attribute.name)
         attributes.append(content)
     read = [_read(node, i, equal.get(value, value)) for i, value in enumerate(node.inputs)]
-    return (node.op_type, tuple(read), *(sorted(attributes) if len(attributes) > 1 else attributes))
+    order = _order(node.op_type, facts.opset, tuple(names))
+    return (node.op_type, tuple(read), *[attributes[each] if isinstance(each, int) else each for each in order])
+
+
+@lru_cache(maxsize=4096)
+def _order(op_type: str, opset: int, names: tuple[str, ...]) -> Sequence[int | bytes]:
+    """Returns, in the order of the hash table, the indices in `names` of a node's attributes and, where the node lacks
+    one attribute with a default, that default. In which order ONNX Runtime adds several is not the same in all
+    versions: such a node has the key of its own attributes, and equals only nodes with the same ones."""
+    schema = schema_of(op_type, opset)
+    given = [] if schema is None else [each.default_value for each in schema.attributes.values()]
+    lacking = [each for each in given if each.name and each.name not in names]
+    added = lacking if len(lacking) == 1 else []
+    if len(names) + len(added) > _BUCKETS:
+        return sorted(range(len(names)), key=names.__getitem__)
+    kept = _table(_table(names))  # the table of the file's attributes is copied
+    found: dict[str, int | bytes] = {name: i for i, name in enumerate(names)}
+    found |= {each.name: each.SerializeToString() for each in added}
+    return [found[name] for name in _table([each.name for each in added], kept)]
+
+
+def _table(names: Iterable[str], table: Sequence[str] = ()) -> list[str]:
+    """Returns the keys of a hash table (std::unordered_map of Visual C++) in order, after the names are added to
+    `table`: the first name of a bucket comes last, each further one before those of the same bucket."""
+    keys = list(table)
+    for name in names:
+        bucket = _bucket(name)
+        keys.insert(next((i for i, key in enumerate(keys) if _bucket(key) == bucket), len(keys)), name)
+    return keys
+
+
+def _bucket(name: str) -> int:
+    code = _FNV_OFFSET
+    for byte in name.encode():
+        code = (code ^ byte) * _FNV_PRIME % 2**64
+    return code % _BUCKETS
 
 
 def _number(attribute: onnx.AttributeProto, all_numbers: bool) -> bytes | None:

@@ -170,3 +170,50 @@ def test_numbers_that_are_attributes(one, other, merging, version):
         node.proto.attribute.append(helper.make_attribute("value", value))
     common_subexpression_elimination(graph)
     assert (len(graph.nodes) == len("bou")) is (version in merging)
+
+
+SPLITS = "(float[4,4] x) => (float[?,?] o, float[?,?] u)"
+IMAGE = "(float[1,1,4,5] x, float[1,1,1,1] w) => (float[?,?,?,?] o, float[?,?,?,?] u)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_merged"),
+    [
+        (f"{SPLITS} {{ a, c = Split<axis=0>(x) ", "b, d = Split(x) ", True),
+        (f"{SPLITS} {{ a, c = Split<axis=1>(x) ", "b, d = Split(x) ", False),
+        (f"{SPLITS} {{ a = Softmax<axis=-1>(x) ", "b = Softmax(x) ", True),
+        (f"{SPLITS} {{ a = Transpose<perm=[1,0]>(x) ", "b = Transpose(x) ", False),
+        (f"{SPLITS} {{ a = Gemm<alpha=1.0, transB=0>(x, x) ", "b = Gemm(x, x) ", False),
+        (f"{SPLITS} {{ a = Gemm<beta=2.0, alpha=1.0>(x, x) ", "b = Gemm<beta=2.0, alpha=1.0>(x, x) ", True),
+        (
+            f'{IMAGE} {{ a = Conv<dilations=[1,1], auto_pad="NOTSET", pads=[0,0,0,0]>(x, w) ',
+            'b = Conv<dilations=[1,1], pads=[0,0,0,0], auto_pad="NOTSET">(x, w) ',
+            True,
+        ),
+        (
+            f"{IMAGE} {{ a = Conv<pads=[0,0,0,0], dilations=[1,1]>(x, w) ",
+            "b = Conv<dilations=[1,1], pads=[0,0,0,0]>(x, w) ",
+            False,
+        ),
+        (
+            f'{IMAGE} {{ a = Conv<strides=[1,1], group=1, auto_pad="NOTSET">(x, w) ',
+            'b = Conv<strides=[1,1], auto_pad="NOTSET", group=1>(x, w) ',
+            False,
+        ),
+    ],
+    ids=[
+        "a default",
+        "another axis",
+        "a default of a Softmax",
+        "no default",
+        "other places among the defaults",
+        "as many defaults",
+        "other buckets",
+        "another order",
+        "another order in a bucket",
+    ],
+)
+def test_attributes_are_compared_in_the_order_of_their_hash_table(one, other, are_merged):
+    """Each was asked of 1.18.0 and 1.24.4."""
+    left = after(common_subexpression_elimination, f"{one} {other} o = Neg(a) u = Exp(b) }}")
+    assert len(left) == (3 if are_merged else 4)
