@@ -46,7 +46,10 @@ class _Edge:
 
     def __post_init__(self) -> None:
         values = self._values()(self)
-        if {int} == set(map(type, values)) and min(values) >= 0 and max(values) <= UINT_MAX:
+        for value in values:
+            if type(value) is not int or not 0 <= value <= UINT_MAX:
+                break
+        else:
             return
         for value, (index, member) in zip(values, self._named(), strict=True):
             object.__setattr__(self, index, _uint(value, member))

@@ -109,7 +109,8 @@ class SourceModel:
         self._left_out: list[str] = []
         whole = Message("model", 0, self.size)
         reduced = self._reduced(whole)
-        self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
+        left = b"".join(self.bytes_of(part) for part in joined(reduced))
+        self.model = parse(left)
         """The model without the data of large tensors; the doc_string of a node is its place, which `origin` reads."""
         own = (field for field, _ in self.inside(whole))
         self.fields = [field for field in own if field.number in (IR_VERSION, GRAPH, IMPORT, FUNCTION)]
@@ -121,7 +122,8 @@ class SourceModel:
         self._mark_all()
         self.edits: dict[int, list[Edit]] = {}
         """The fields of a graph that are replaced, by the offset at which the graph's content begins."""
-        self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
+        found = external_locations(self.model) if b"location" in left else ()
+        self.locations: Sequence[str] = list(dict.fromkeys([*found, *self._left_out]))
         """The files of external data, by the names in the model, each once."""
 
     def fix_sizes(self, sizes: Mapping[str, int]) -> None:

@@ -26,8 +26,8 @@ Spot: TypeAlias = tuple[Place, int]
 """A node: its graph, and its index there."""
 
 
-def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
-    """Yields the place of every node of the model, and writes the node's number in this order into its doc_string, in
+def numbered(model: onnx.ModelProto) -> Iterator[tuple[Spot, onnx.NodeProto]]:
+    """Yields every node of the model with its place, and writes the node's number in this order into its doc_string, in
     place."""
     number = 0
     todo = [(Place(None), model.graph.node)]
@@ -37,8 +37,8 @@ def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
         for index, node in enumerate(nodes):
             node.doc_string = str(number)
             number += 1
-            yield place, index
+            yield (place, index), node
             for attribute in node.attribute[:]:
-                for k, graph in enumerate(graphs_of(attribute)):
+                for k, graph in enumerate(graphs_of(attribute)) if attribute.HasField("g") or attribute.graphs else ():
                     steps = (*place.steps, (index, text(attribute.name), k))
                     todo.append((Place(place.key, steps), graph.node))

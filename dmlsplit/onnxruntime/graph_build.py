@@ -8,7 +8,7 @@ with their broadcast size; the memory of the other tensors is the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Final
@@ -35,6 +35,7 @@ from dmlsplit.onnxruntime.optimization import moved
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.transpose_handlers import HANDLERS
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
+from dmlsplit.onnxruntime.placing import is_created
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SOFTMAX_OF_ONE_AXIS: Final = 13
@@ -78,6 +79,7 @@ class GraphBuilder:
         """The outputs of the graph, sorted by name in byte order."""
         self._tensors: dict[Value, BufferTensorDesc] = {}
         self._of_kind: dict[tuple[str | None, Shape | None], BufferTensorDesc] = {}
+        self._of_alike: dict[object, tuple[GraphNode, Kind]] = {}
         self._descs: dict[object, BufferTensorDesc] = graph.model.once("tensors", dict)
         self._nodes: dict[object, GraphNode] = graph.model.once("nodes", dict)
         """Equal tensors and operators of a model share one descriptor, so that equal graphs are found by identity."""
@@ -184,16 +186,15 @@ class GraphBuilder:
             todo += before
         return [node for node in self.group if node in needed]
 
-    def _rows(self, node: Node) -> Iterator[_Row]:
+    def _rows(self, node: Node) -> Sequence[_Row]:
         path = self.graph.path(node.index)
         inputs = [value for value in self._tensors_of(node) if value.name]
         if node.op_type == QUICK_GELU:
             gate = Value(f"{node.outputs[0].name}/sigmoid", like=node.outputs[0])
             sigmoid = self.graph.path(node.absorbed[-1])
-            yield _Row(node, inputs, [gate], sigmoid, "Sigmoid")
-            yield _Row(node, [*inputs, gate], node.outputs, path, "Mul")
-            return
-        yield _Row(node, inputs, node.outputs, path, node.op_type)
+            product = _Row(node, [*inputs, gate], node.outputs, path, "Mul")
+            return _Row(node, inputs, [gate], sigmoid, "Sigmoid"), product
+        return (_Row(node, inputs, node.outputs, path, node.op_type),)
 
     def _tensors_of(self, node: Node) -> Sequence[Value]:
         """Returns the inputs that DirectML reads; the CPU reads the others."""
@@ -201,6 +202,19 @@ class GraphBuilder:
         return [value for i, value in enumerate(node.inputs) if i not in on_cpu] if on_cpu else node.inputs
 
     def _node(
+        self, row: _Row, inputs: Sequence[BufferTensorDesc], outputs: Sequence[BufferTensorDesc]
+    ) -> tuple[GraphNode, Kind]:
+        """Returns the operator with these tensors, and its kind; nodes that are alike share one."""
+        node = row.node
+        if is_created(self.graph, node) or node.is_inserted or node.proto is not self.graph.nodes[node.index].proto:
+            return self._new_node(row, inputs, outputs)
+        key = self.graph.alike[node.index], node in self.fusible, tuple(map(id, inputs)), tuple(map(id, outputs))
+        found = self._of_alike.get(key)
+        if found is None:
+            found = self._of_alike[key] = self._new_node(row, inputs, outputs)
+        return found
+
+    def _new_node(
         self, row: _Row, inputs: Sequence[BufferTensorDesc], outputs: Sequence[BufferTensorDesc]
     ) -> tuple[GraphNode, Kind]:
         node, traits = row.node, row_of(row.name)

@@ -44,7 +44,9 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     """
     called = _called(model)
     bodies = _bodies(model, called)
-    graphs, nodes = list(all_graphs(model.graph)), list(chain.from_iterable(map(all_nodes, bodies)))
+    graphs = list(all_graphs(model.graph))
+    is_flat = len(graphs) == 1 and not model.functions
+    nodes = model.graph.node[:] if is_flat else list(chain.from_iterable(map(all_nodes, bodies)))
     if not model.HasField("ir_version"):
         yield "the model has no IR version: it is not loaded"
     for name in _never_written(graphs):

@@ -16,7 +16,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, domain_of
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
@@ -76,14 +76,18 @@ class OnnxSessions:
         inference: Inference | None = None,
     ) -> None:
         self.proto = proto
-        self.spots: Sequence[Spot] = list(numbered(proto))
+        self.spots: list[Spot] = []
         """The places of the nodes, by their numbers."""
+        operators = set()
+        for spot, node in numbered(proto):
+            self.spots.append(spot)
+            operators.add((node.domain, node.op_type))
         self.inference = inference or Inference()
         self.read_external = read_external
         self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        self._kinds = {(domain_of(node), node.op_type) for body in bodies for node in all_nodes(body)}
+        self._kinds = {("" if domain in DEFAULT_DOMAINS else domain, op_type) for domain, op_type in operators}
         self._operators = {op_type for _, op_type in self._kinds}
         # without functions there are no overloads
         self._has_overloads = bool(proto.functions) and any(

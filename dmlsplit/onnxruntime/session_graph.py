@@ -474,8 +474,8 @@ class SessionGraph(VersionFacts):
     def alike(self) -> Sequence[int]:
         """For each node, the index of the first node that differs from it in names only: its operator, attributes and
         constants and its tensors' types and static sizes are the same, and so is everything that follows from these.
-        A node with graphs inside or open sizes, and one that is left on the CPU because it computes with sizes, are
-        like no other."""
+        A node with graphs inside or open sizes, one that a pass made of others, and one that is left on the CPU because
+        it computes with sizes, are like no other."""
         first: dict[object, int] = {}
         return [first.setdefault(self._but_for_names(index, node), index) for index, node in enumerate(self.nodes)]
 
@@ -483,15 +483,19 @@ class SessionGraph(VersionFacts):
         """Returns what nodes that `alike` maps to one index have in common; the index of a node that is like no
         other."""
         proto = node.proto
-        if index in self.inside or index in self.preferring_cpu or node.op_type == "Constant":
+        if any(index in apart for apart in (self.inside, self.preferring_cpu, self.graph.replaced)):
             return index
-        shapes = [self.shape(name) for name in (*proto.input[:], *proto.output[:]) if name]
+        if node.op_type == "Constant":
+            return index
+        read = proto.input[:]
+        shapes = [self.shape(name) for name in (*read, *proto.output[:]) if name]
         if not all(map(is_static, shapes)):
             return index
-        constants = [name for name in proto.input[:] if name in self.defaults or self.is_constant(name)]
+        constants = [name for name in read if name in self.defaults or self.is_constant(name)]
         types, _ = self.types_of_tensors(index)
-        if any(kind in _OF_SIZES and name not in constants for name, kind in zip(proto.input[:], types, strict=False)):
-            return index  # the elements may be known although they are computed
+        for name, kind in zip(read, types, strict=False) if not _OF_SIZES.isdisjoint(types) else ():
+            if kind in _OF_SIZES and name not in constants:
+                return index  # the elements may be known although they are computed
         attributes = [each.SerializeToString() for each in proto.attribute[:]]
         return self._kinds[index], node.op_type, tuple(shapes), tuple(constants), tuple(attributes)
 
