@@ -38,7 +38,7 @@ def fuse(program: Program) -> None:
     # Nodes all of whose readers were removed are not computed.
     read = set(depth_first(tensor.producer for tensor in program.outputs if tensor.producer is not None))
     program.nodes = [node for node in program.nodes if node in read]
-    if program.traits.fusion is Fusion.CHAIN:
+    if program.traits.fusion is Fusion.CHAIN and any(node.fused for node in program.nodes):
         _fuse_products(program)
 
 

@@ -38,6 +38,7 @@ from dmlsplit.graphs.program import (
     StandIn,
     Tensor,
     Unmodelled,
+    counted_uses,
     readers_first,
 )
 from dmlsplit.graphs.reading import Program
@@ -90,8 +91,9 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
         break_splits(program)
     place_in_joins(program)
     homes = home_outputs(program)
-    order = reversed(readers_first(program.nodes, homes, deepest=False))
-    _share(program, homes)
+    counted = counted_uses(program.nodes, homes)
+    order = reversed(readers_first(program.nodes, homes, deepest=False, counted=counted))
+    _share(program, readers_first(program.nodes, homes, deepest=True, counted=counted))
     dispatches = list(_dispatches(program, order))
     if refuses:
         _check_memory(program, dispatches)
@@ -110,16 +112,16 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
     return CompiledGraph(dispatches, program.results, homes, program.parts, lost, stand_ins, nodes)
 
 
-def _share(program: Program, homes: Sequence[Tensor]) -> None:
+def _share(program: Program, order: Iterable[Node]) -> None:
     """Marks, in place, the inputs that element-by-element operators overwrite: an input is overwritten if no other node
-    reads it.
+    reads it. `order` has the nodes, readers first.
 
     Only uses of the tensor itself count, as in CompileGraph: views of it, and a Join's output that it lives in, are
     ignored. If both inputs qualify, the order of their producers decides.
     """
     uses = program.uses()
     claimed: set[Node] = set()
-    for node in readers_first(program.nodes, homes, deepest=True):
+    for node in order:
         for tensor in node.outputs:
             readers = uses[tensor]
             if tensor.graph_output is not None or tensor.joined is not None or len(readers) != 1:

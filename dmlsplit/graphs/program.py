@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -439,20 +439,28 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
     return order
 
 
-def readers_first(nodes: Iterable[Node], outputs: Sequence[Tensor], *, deepest: bool) -> list[Node]:
-    """Returns the nodes, ordered from the graph outputs backwards, last output first; each node follows all readers of
-    its outputs.
-
-    Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
-    """
-    waiting: dict[Node, int] = defaultdict(int)
+def counted_uses(nodes: Iterable[Node], outputs: Iterable[Tensor]) -> Mapping[Node, int]:
+    """Maps each node to the number of times that the nodes, and the graph outputs, use its outputs."""
+    found: dict[Node, int] = defaultdict(int)
     for node in nodes:
         for operand in node.operands:
             if operand.tensor.producer is not None:
-                waiting[operand.tensor.producer] += 1
+                found[operand.tensor.producer] += 1
     for tensor in outputs:
         if tensor.producer is not None:
-            waiting[tensor.producer] += 1
+            found[tensor.producer] += 1
+    return found
+
+
+def readers_first(
+    nodes: Iterable[Node], outputs: Sequence[Tensor], *, deepest: bool, counted: Mapping[Node, int] | None = None
+) -> list[Node]:
+    """Returns the nodes, ordered from the graph outputs backwards, last output first; each node follows all readers of
+    its outputs. `counted` is the result of `counted_uses`, if the caller has it.
+
+    Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
+    """
+    waiting = defaultdict(int, counted_uses(nodes, outputs) if counted is None else counted)
     ready: deque[Node | Tensor] = deque(outputs if deepest else reversed(outputs))
     order = []
     while ready:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.layout import ELEMENT_BITS, is_packed
-from dmlsplit.graphs.descriptors import GraphDesc, node_tensors, node_type
+from dmlsplit.graphs.descriptors import GraphDesc, GraphNode, node_tensors, node_type
 from dmlsplit.graphs.operators import (
     ACTIVATION_IDENTITY,
     BY_NUMBER,
@@ -35,6 +36,19 @@ from dmlsplit.graphs.program import (
     numbers_of,
 )
 from dmlsplit.graphs.traits import GraphTraits
+
+
+class _Form(NamedTuple):
+    """What nodes with one descriptor have in common: family, DML_OPERATOR_TYPE, the sizes and the element's bytes of
+    each output, and fields of Node."""
+
+    family: Family
+    type: int
+    outputs: Sequence[tuple[tuple[int, ...], int]]
+    axis: int = 0
+    offsets: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    keeps_positive: bool = False
 
 
 class Program:
@@ -76,33 +90,19 @@ class Program:
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = {i: self._tensor(end.desc, None, i) for i, end in enumerate(graph.inputs) if end is not None}
-        distinct = {id(desc): desc for desc in graph.nodes}.values()
-        tensors = {id(desc): node_tensors(desc) for desc in distinct}
+        tensors = {id(desc): node_tensors(desc) for desc in {id(desc): desc for desc in graph.nodes}.values()}
         """The inputs and the outputs of descriptors, by identity: many nodes share one."""
-        kinds = {id(desc): node_type(desc) for desc in distinct}
-        families = {kind: row.family if (row := BY_NUMBER.get(kind)) else None for kind in kinds.values()}
+        forms: dict[tuple[int, Family | None], _Form] = {}
         assumed = self.assumed or {}
         for number, desc in enumerate(graph.nodes):
-            kind = kinds[id(desc)]
-            family = assumed.get(number, families[kind])
-            if family is None:
-                raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
-            node = Node(self._of_build(family, kind), kind, [], [], number)
-            for k, tensor in enumerate(tensors[id(desc)][1]):
-                node.outputs.append(self._tensor(tensor.desc if tensor else None, node, k))
+            key = id(desc), assumed.get(number)
+            form = forms.get(key)
+            if form is None:
+                form = forms[key] = self._form(desc, number, assumed.get(number))
+            node = Node(form.family, form.type, [], [], number, form.axis, form.offsets, form.steps)
+            node.keeps_positive = form.keeps_positive
+            node.outputs = [Tensor(*facts, node, k) for k, facts in enumerate(form.outputs)]
             self.nodes.append(node)
-            if not isinstance(desc, AnyOperatorDesc):
-                node.axis = desc.axis
-                continue
-            if family is Family.SLICE:
-                rank = len(node.output.sizes)
-                node.offsets = numbers_of(desc, "InputWindowOffsets", rank)
-                node.steps = numbers_of(desc, "InputWindowStrides", rank)
-            if desc.members.get("ScaleBias") is not None:
-                raise Unmodelled(f"{short_name(kind)} with a scale and bias was not observed in graphs")
-            alpha = desc.members.get("Alpha")
-            rising = kind == LEAKY_RELU and isinstance(alpha, (int, float)) and alpha >= 0
-            node.keeps_positive = kind == RELU or rising
         operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
         for edge in graph.input_edges:
             operands[edge.to_node_index][edge.to_node_input_index] = Operand(
@@ -137,6 +137,28 @@ class Program:
             for i in sorted(by_output)
         ]
 
+    def _form(self, desc: GraphNode, number: int, assumed: Family | None) -> _Form:
+        """Returns what nodes with a descriptor have in common; `number` is that of the first, `assumed` the family that
+        they are treated as, if their operator was not observed."""
+        kind = node_type(desc)
+        row = BY_NUMBER.get(kind)
+        family = assumed if assumed is not None else None if row is None else row.family
+        if family is None:
+            raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
+        outputs = [self._facts(tensor.desc if tensor else None) for tensor in node_tensors(desc)[1]]
+        form = _Form(self._of_build(family, kind), kind, outputs)
+        if not isinstance(desc, AnyOperatorDesc):
+            return form._replace(axis=desc.axis)
+        if family is Family.SLICE:
+            rank = len(outputs[0][0])
+            offsets, steps = [numbers_of(desc, f"InputWindow{name}", rank) for name in ("Offsets", "Strides")]
+            form = form._replace(offsets=offsets, steps=steps)
+        if desc.members.get("ScaleBias") is not None:
+            raise Unmodelled(f"{short_name(kind)} with a scale and bias was not observed in graphs")
+        alpha = desc.members.get("Alpha")
+        rising = kind == LEAKY_RELU and isinstance(alpha, (int, float)) and alpha >= 0
+        return form._replace(keeps_positive=kind == RELU or rising)
+
     def _of_build(self, family: Family, kind: int) -> Family:
         """Returns the family as which this build compiles the operator with DML_OPERATOR_TYPE `kind`: `family`, as in
         most builds, or the one that this build's traits name."""
@@ -151,12 +173,12 @@ class Program:
         return family
 
     def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
-        assert desc is not None
         return Tensor(*self._facts(desc), producer, index)
 
-    def _facts(self, desc: BufferTensorDesc) -> tuple[tuple[int, ...], int]:
+    def _facts(self, desc: BufferTensorDesc | None) -> tuple[tuple[int, ...], int]:
         """Returns a tensor's sizes and the size of an element in bytes. Raises Unmodelled for a kind of tensor whose
         compilation was never recorded."""
+        assert desc is not None
         if id(desc) not in self._checked:
             self._checked[id(desc)] = self._checked_facts(desc)
         return self._checked[id(desc)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 import onnx
@@ -477,11 +477,14 @@ class SessionGraph(VersionFacts):
         A node with graphs inside or open sizes, one that a pass made of others, and one that is left on the CPU because
         it computes with sizes, are like no other."""
         first: dict[object, int] = {}
-        return [first.setdefault(self._but_for_names(index, node), index) for index, node in enumerate(self.nodes)]
+        is_sized = cache(is_static)
+        return [
+            first.setdefault(self._but_for_names(index, node, is_sized), index) for index, node in enumerate(self.nodes)
+        ]
 
-    def _but_for_names(self, index: int, node: Node) -> object:
-        """Returns what nodes that `alike` maps to one index have in common; the index of a node that is like no
-        other."""
+    def _but_for_names(self, index: int, node: Node, is_sized: Callable[[Shape | None], bool]) -> object:
+        """Returns what nodes that `alike` maps to one index have in common; the index of a node that is like no other.
+        `is_sized` is True for a static shape."""
         proto = node.proto
         if any(index in apart for apart in (self.inside, self.preferring_cpu, self.graph.replaced)):
             return index
@@ -489,7 +492,7 @@ class SessionGraph(VersionFacts):
             return index
         read = proto.input[:]
         shapes = [self.shape(name) for name in (*read, *proto.output[:]) if name]
-        if not all(map(is_static, shapes)):
+        if not all(map(is_sized, shapes)):
             return index
         constants = [name for name in read if name in self.defaults or self.is_constant(name)]
         types, _ = self.types_of_tensors(index)
