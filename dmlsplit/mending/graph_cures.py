@@ -158,7 +158,8 @@ class Work:
             blocking: Key | None = None
             while chosen[key] < len(options):
                 cure, places = options[chosen[key]]
-                for (place, index), made in self._made(key, finding, cure, places, taken):
+                change = _Changed(key, finding.node, finding.path, finding.what, cure, places)
+                for (place, index), made in self._made(change, taken):
                     if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
                         # this change was already made for another call of the function
                         trial.made_for[key] = trial.made_for[owners[place, min(made)]]
@@ -168,7 +169,7 @@ class Work:
                     if others:
                         continue
                     done[key] = cure.fault, cure.name
-                    changed[place, index] = _Changed(key, finding.node, finding.path, finding.what, cure, places)
+                    changed[place, index] = change
                     trial.made_for[key] = self._keep(changed[place, index], place, made, owners, edits)
                     trial.changes.append(trial.made_for[key])
                     break
@@ -240,13 +241,10 @@ class Work:
         parts = path.split("/")
         return next((key for i in range(len(parts)) if (key := self._made_for.get("/".join(parts[i:])))), None)
 
-    def _made(
-        self, key: Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
-    ) -> Iterator[tuple[Spot, Replacement]]:
-        """Yields, for each node to which the finding's name may refer, its place and the nodes that the cure inserts
+    def _made(self, changed: _Changed, taken: Names) -> Iterator[tuple[Spot, Replacement]]:
+        """Yields, for each node to which the fault's name may refer, its place and the nodes that the cure inserts
         there; a node to which the cure does not apply is skipped. The node with the key's number comes first."""
-        spots, first = self._spots.get(finding.node, ()), key[-1]
-        changed = _Changed(key, finding.node, finding.path, finding.what, cure, places)
+        spots, first = self._spots.get(changed.node, ()), changed.key[-1]
         for place, index in (*spots[first:], *spots[:first]):
             around = self._surroundings(place)
             if around is None:

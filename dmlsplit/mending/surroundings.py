@@ -150,8 +150,8 @@ class Surroundings(Around[str]):
         return self.taken.fresh(f"{name}/{word}")
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
-        made: onnx.NodeProto = helper.make_node(op, inputs, [output], name=output, **attributes)  # type: ignore[arg-type]
-        made.doc_string = self.document
+        made = onnx.NodeProto(op_type=op, input=inputs, output=[output], name=output, doc_string=self.document)
+        made.attribute.extend([helper.make_attribute(name, attributes[name]) for name in sorted(attributes)])
         return made
 
     def inheriting(self, index: int, made: list[onnx.NodeProto]) -> list[onnx.NodeProto]:

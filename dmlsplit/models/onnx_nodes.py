@@ -259,8 +259,9 @@ def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: H
         yield _UNKNOWN.diagnostic(Location(("split",), path), message)
 
 
-def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
-    """Returns what the model says about a Concat: its tensors' types and shapes, and its attributes."""
+def _known_concat(node: onnx.NodeProto, scope: Scope) -> tuple[OnnxConcat, _Known]:
+    """Returns what the model says about a Concat (its tensors' types and shapes, and its attributes), and what follows
+    from it."""
     inputs, outputs = node.input[:], node.output[:]
     types = [scope.type_of(name) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
@@ -283,8 +284,11 @@ def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
     )
 
 
-_shared_concat: Final = lru_cache(maxsize=1024)(OnnxConcat)
-"""Returns an OnnxConcat: most Concats of a model have equal facts."""
+@lru_cache(maxsize=1024)
+def _shared_concat(*values: Any, **others: Any) -> tuple[OnnxConcat, _Known]:
+    """Returns the OnnxConcat with these values, and what follows from it: most Concats of a model have equal facts."""
+    facts = OnnxConcat(*values, **others)
+    return facts, _known(facts)
 
 
 @lru_cache(maxsize=256)
@@ -296,8 +300,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
     """Returns the judged Concat; `hint` says what the caller can pass if a shape is unknown. Raises LimitError if the
     file has too many parts."""
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
-    facts, path = _concat_facts(node, scope), name_of(node, scope)
-    known = _known(facts)
+    (facts, known), path = _known_concat(node, scope), name_of(node, scope)
     report = _report((*known.on(path), *_unknown_of_concat(node, facts, path, hint)), facts.specification, "Concat")
     return JoinNode(
         name=node.name,
