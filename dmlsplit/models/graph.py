@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 import onnx
 
 from dmlsplit.descriptors.dims import Shape
-from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.names_inside import NO_NAMES, NamesInside
@@ -311,7 +311,7 @@ class Graph:
         """Appends a node that reads the names `inputs` and writes `outputs` to the graph, and returns it. `index` is
         its index in the file, `number` its place in the order of nodes; `captured` are the names that graphs inside it
         read."""
-        op_type = proto.op_type if domain_of(proto) == "" else ""
+        op_type = proto.op_type if proto.domain in DEFAULT_DOMAINS else ""
         known = self.values.get  # most names have a value
         read = [known(name) or self.value(name) for name in inputs]
         written = [known(name) or self.value(name) for name in outputs]

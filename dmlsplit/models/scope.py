@@ -134,6 +134,11 @@ class Scope:
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
 
     @cached_property
+    def with_graphs(self) -> Set[int]:
+        """The indices of the nodes with graphs inside."""
+        return {index for index, node in enumerate(self.graph.node) if node.attribute and has_graphs(node)}
+
+    @cached_property
     def _initializers(self) -> Mapping[str, onnx.TensorProto]:
         return {tensor.name: tensor for tensor in self.graph.initializer if tensor.name}
 
@@ -332,9 +337,9 @@ class Scope:
 
     def children(self, index: int) -> Iterator[tuple[str, Scope]]:
         """Yields the graphs in the attributes of the node with this index, each as (attribute name, scope)."""
-        node = self.graph.node[index]
-        if not has_graphs(node):
+        if index not in self.with_graphs:
             return
+        node = self.graph.node[index]
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
         numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)

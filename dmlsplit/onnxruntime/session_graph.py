@@ -94,8 +94,7 @@ class SessionGraph(VersionFacts):
         self._is_changing = True
         self._element_types: dict[int, tuple[Types, Types]] = {}
         self._types_in_words: dict[str, str | None] = {"": ""}
-        nodes = scope.graph.node
-        self.inside = {i: list(scope.children(i)) for i, node in enumerate(nodes) if has_graphs(node)}
+        self.inside = {index: list(scope.children(index)) for index in sorted(scope.with_graphs)}
         """Maps the index of each node with graphs inside to the names of their attributes, with their scopes."""
         folds = options.optimization >= 1
         self._read_inside = {i: tuple(dict.fromkeys(likely_to_read(each, folds))) for i, each in self.inside.items()}
