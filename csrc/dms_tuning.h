@@ -76,6 +76,7 @@ enum {
     DMS_SMALL_BLOCK = 2048,             /* of rows that are moved part by part. Zen 5: 8192 took 1.45 times as long at 134 MB, 1024 was slower within the caches */
     DMS_STAGED_BATCH = 4096,            /* of rows that are staged together. Not recorded */
     DMS_STAGED_FEW = 2,                 /* sources of a join that are prefetched into the second-level cache, where that is better at all. Zen 4 */
+    DMS_STAGED_STEP = 128,              /* between reads of a part of a split, up to which its whole is not prefetched there. Zen 4 */
     DMS_STAGED_PART = 256,              /* of each part. Not recorded */
     DMS_SMALL_LEAST_ROWS = 8,           /* rows of a stretch. Not recorded */
     DMS_SMALL_ROW = 64,                 /* a row that is always small, */

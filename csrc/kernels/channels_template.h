@@ -183,7 +183,7 @@ DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *t
 {
     const uint64_t together = DMS_GATHERED_PART / c->widths[0], head = dms_is_streamed(stores) ? rows_to_lines(c, split) : c->rows;
     if (head == c->rows) {
-        DMS_NAME(copy_batches)(c, tables, split, DMS_STAGED_PART / c->widths[0], stores, DMS_NAME(copy_stretch));
+        DMS_NAME(copy_batches)(c, tables, split, DMS_STAGED_PART / c->widths[0], c->row, stores, DMS_NAME(copy_stretch));
         return;
     }
     dms_channels rows = *c;             /* whole cache lines of every target, stored directly */

@@ -82,7 +82,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void stream_rows(const dms_nest *nest, char 
     const uint64_t bytes = nest->loops[nest->rank - 1].size * size;
     const uintptr_t ahead = reversed_ahead(nest, bytes);
     const vector order = backwards(size);
-    _Alignas(DMS_LINE) char staged[DMS_REVERSED_PIECE + 2 * DMS_LINE];
+    enum { SIZE = DMS_REVERSED_PIECE + 2 * DMS_LINE };
+    _Alignas(DMS_LINE) char memory[2 * SIZE];
+    char *const staged = memory + dms_left_out(memory, SIZE);
     dms_lines lines = dms_start_lines(target, staged);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_first(nest->rank, index);

@@ -113,7 +113,7 @@ typedef struct piece {
 } piece;
 
 /* Bytes for a partial line, and for a line before and after it, which copies of whole lines may touch. */
-enum { ROOM = 3 * DMS_LINE };
+enum { ROOM = 3 * DMS_LINE, MOST_ROOMS = MOST_WRITERS + MOST_WRITERS * ROOM / DMS_PAGE + 2 };    /* at the end of each page less than one is left out */
 
 /* Adds a piece to the stream, or begins a new stream if the piece is not adjacent to it, and advances the piece to its next row. The ends of a piece are
  * copied as whole lines: exact sizes would mispredict a branch each time. The partial line is stored last, because a load of bytes that several stores have
@@ -236,10 +236,14 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
     }
     dms_stretch stretch;
     piece pieces[MOST_WRITERS];
-    _Alignas(DMS_LINE) char lines[MOST_WRITERS][ROOM];
+    _Alignas(DMS_LINE) char rooms[MOST_ROOMS * ROOM];
     dms_lines writers[MOST_WRITERS];
-    for (size_t i = 0; streamed && i < MOST_WRITERS; i++)
-        writers[i] = dms_start_lines(lines[i] + DMS_LINE, lines[i] + DMS_LINE);
+    char *room = rooms;
+    for (size_t i = 0; streamed && i < MOST_WRITERS; i++, room += ROOM) {
+        room += dms_left_out(room, ROOM);
+        DMS_ASSERT(dms_left_out(room, ROOM) == 0 && room + ROOM <= rooms + sizeof rooms);
+        writers[i] = dms_start_lines(room + DMS_LINE, room + DMS_LINE);
+    }
     while (dms_next_stretch(&stretch, plan, buffers, &first, last)) {
         *part = begin;
         const size_t count = find_pieces(&stretch, part, pieces);
@@ -315,8 +319,9 @@ static DMS_TARGET DMS_NEVER_INLINE void DMS_NAME(run_loops)(const dms_nest *nest
     count = count > 0 ? count : 1;
     const size_t size = (size_t)count * nest->run;
     uint64_t index[DMLSPLIT_MAX_RANK];
-    _Alignas(DMS_LINE) char line[ROOM], pattern[DMS_FILL_PATTERN + sizeof(uint64_t)];
-    dms_lines lines = dms_start_lines(line + DMS_LINE, line + DMS_LINE);
+    _Alignas(DMS_LINE) char rooms[2 * ROOM], pattern[DMS_FILL_PATTERN + sizeof(uint64_t)];
+    char *const line = rooms + dms_left_out(rooms, ROOM) + DMS_LINE;
+    dms_lines lines = dms_start_lines(line, line);
     dms_first(outer, index);
     do {
         piece p = {target, source, last->target_stride * (int64_t)count, last->source_stride * (int64_t)count, size};

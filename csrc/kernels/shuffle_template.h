@@ -95,5 +95,5 @@ DMS_TARGET void DMS_NAME(dms_copy_shuffle)(const dms_channels *c, const void *ta
 {
     const dms_shuffle *s = tables;
     const uint64_t rows = DMS_STAGED_BATCH / ((uint64_t)c->row * s->rows) / LANES * LANES * s->rows;
-    DMS_NAME(copy_batches)(c, tables, split, rows, stores, DMS_NAME(shuffle_rows));
+    DMS_NAME(copy_batches)(c, tables, split, rows, c->row * (size_t)s->rows, stores, DMS_NAME(shuffle_rows));
 }

@@ -11,6 +11,7 @@
 
 #include "dms_costs.h"
 #include "dms_internal.h"
+#include "dms_lines.h"
 
 #include <limits.h>
 
@@ -539,11 +540,25 @@ static void run_painted(void)
 }
 #endif
 
+/* What is staged for stores past the caches lies in one page, if a page holds it. */
+static void stays_in_pages(void)
+{
+    static char memory[3 * DMS_PAGE];
+    for (size_t begin = 0; begin < DMS_PAGE; begin += DMS_LINE)
+        for (size_t size = DMS_LINE; size <= DMS_PAGE + DMS_LINE; size += DMS_LINE) {
+            const size_t left_out = dms_left_out(memory + begin, size);
+            const uintptr_t first = (uintptr_t)memory + begin + left_out, last = first + size - 1;
+            CHECK(left_out < size);
+            CHECK(size > DMS_PAGE ? left_out == 0 : first / DMS_PAGE == last / DMS_PAGE);
+        }
+}
+
 int main(void)
 {
     for (size_t i = 0; i < COUNT(mappings); i++)
         mappings[i] = guarded_allocate(ROOM, 0);
     run_painted();
     every_kernel_ran();
+    stays_in_pages();
     return check_report();
 }
