@@ -41,6 +41,7 @@ typedef struct dms_tile {
     bool claimed;                       /* prefetchw claims lines before they are written */
     bool begun;                         /* if carried: every column has a line before this tile */
     bool fetched;                       /* the next tile is prefetched meanwhile, */
+    size_t every;                       /* of so many rows one, if the others lie in the same lines, */
     bool near;                          /* into the first-level cache; otherwise into the second, */
     bool behind;                        /* and after squares rather than before them: both tiles do not fit that cache */
     bool gathered;                      /* if sink is DMS_LINES: lines of several squares are staged, so that each row of the target gets several in a row */

@@ -402,7 +402,7 @@ static DMS_ALWAYS_INLINE void prepare_lines(const dms_tile *tile, const square *
         for (size_t i = 0; i < rows; i++)
             DMS_PREFETCH_NEAR((uintptr_t)s->from[i] + next);
     else
-        for (size_t i = 0; i < rows; i++)
+        for (size_t i = 0; i < rows; i += tile->every)
             DMS_PREFETCH_FAR((uintptr_t)s->from[i] + next);
     for (size_t j = 0; tile->claimed && j < s->columns; j++)
         DMS_CLAIM(s->to[j] + s->to_offset, DMS_LINE);
@@ -610,10 +610,11 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_squares(dms_tile *tile)
  * have just written stalls. */
 static DMS_TARGET void transpose_collected(dms_tile *tile)
 {
-    _Alignas(DMS_LINE) char slots[DMS_LINE][2 * DMS_LINE];
+    _Alignas(2 * DMS_LINE) char slots[DMS_LINE][2 * DMS_LINE];      /* each in one page: see dms_left_out */
     char *to[DMS_LINE];
     const size_t bytes = tile->rows * tile->element_size;
     dms_tile squares = *tile;
+    DMS_ASSERT((uintptr_t)slots % sizeof slots[0] == 0);
     squares.to = to;
     for (size_t column = 0; column < tile->columns; column += squares.columns) {
         dms_lines *const carries = tile->carries + column;
