@@ -50,6 +50,7 @@ _NO_FAULTS: Final = (
     "external tensors",  # read from another file, or left out for their size
     "group for ConvTranspose",  # no version looks
     "group must be > 0 for ConvTranspose",
+    "q_num_heads and kv_num_heads must be positive",  # no version looks
     "indices must be in",  # sizes that are computed of constants: no version looks, but the kernel that folds them
     # ONNX Runtime makes a Constant an initializer before, whatever the file declares
     "One and only one of the attributes",

@@ -52,7 +52,14 @@ from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.refused_recurrences import NETWORKS, refused_recurrence
-from dmlsplit.onnxruntime.refused_shapes import SUMS, WITH_SHAPES, misfit_norm, refused_shapes, refused_sum
+from dmlsplit.onnxruntime.refused_shapes import (
+    SUMS,
+    WITH_SHAPES,
+    divides_by_zero,
+    misfit_function,
+    refused_shapes,
+    refused_sum,
+)
 from dmlsplit.onnxruntime.refused_slices import refused_slice
 from dmlsplit.onnxruntime.refused_windows import WITH_WINDOWS, refused_window
 from dmlsplit.onnxruntime.scopes import SessionModel
@@ -270,7 +277,7 @@ def _failures(
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads the results of the fused graph of {part.paths[0]}"
-            is_certain = not graph.model.contradicted  # which decides about what is fused
+            is_certain = _is_settled(graph, part)
             found.append(Failure(places[part.origins[0][0]].compilation, why, is_certain, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
@@ -306,6 +313,16 @@ def _failures(
         if not failures and not is_created(graph, node):
             unfailing.add(alike)
     return found
+
+
+def _is_settled(graph: SessionGraph, part: Part) -> bool:
+    """False if contradicted sizes, which decide about what is fused, may be those of a fused part."""
+    names = [
+        value.name for i in part.members for value in (*graph.nodes[i].inputs, *graph.nodes[i].outputs) if value.name
+    ]
+    if not graph.model.contradicted:
+        return True
+    return graph.model.contradicted.isdisjoint(names) and all(is_static(graph.shape(name)) for name in names)
 
 
 def _of_optimized(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failure]:
@@ -432,6 +449,8 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     operator = graph.operator(node.index) if cell is None else None
     if operator is not None and operator.refuses(graph.types_of(node.index)):
         yield Failure(LOADING, f"{path} has types that only other versions of {operator.name} accept", node=path)
+    if divides_by_zero(graph, node):
+        yield Failure(LOADING, f"{path} has 0 kv_num_heads, which ends the process (division by zero)", node=path)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
     rank = beyond_rank(graph, node.index) if neighbour.on_dml and is_left else None
@@ -440,7 +459,7 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path}, {_described(graph, node)}"
         yield Failure(CHECKING, why, node=path)
-    elif cell in EXPANDED and (reason := misfit_norm(graph, node)):
+    elif cell in EXPANDED and (reason := misfit_function(graph, node)):
         yield Failure(OPTIMIZING, f"the nodes that replace {path} do not fit: {reason}", node=path)
     elif is_left and _is_on_cpu(node, neighbour.on_dml) and (reason := refused_value(graph, node, on_dml=False)):
         yield Failure(place.kernel, f"the CPU's kernel for {path} cannot be created: {reason}", node=path)

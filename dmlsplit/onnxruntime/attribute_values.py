@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import onnx
 
+from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -123,6 +124,7 @@ _ACTIVATIONS: Final = {
 _NEEDED: Final = {**dict.fromkeys(("GRU", "LSTM", "RNN"), "hidden_size"), "RegexFullMatch": "pattern"}
 """Attributes that kernels on the CPU need though they are optional."""
 _DIRECTIONS: Final = ("scan_input_directions", "scan_output_directions")
+_POOLS: Final = frozenset({"AveragePool", "LpPool", "MaxPool"})
 _FUSED_GEMM: Final = "FusedGemm"
 _FUSED_PRODUCT: Final = "FusedMatMulActivation"
 _ACTIVATIONS_OF_GEMM: Final = {
@@ -175,7 +177,7 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
     if node.op_type == "Resize":
         return _outside_of_no_cubic(node)
     if not on_dml:
-        return _refused_directions(node) if node.op_type == "Scan" else ""
+        return _refused_directions(node) if node.op_type == "Scan" else _refused_pool(graph, node)
     return _beyond_rank(graph, node) if node.op_type in _AXES else ""
 
 
@@ -243,6 +245,27 @@ def _refused_directions(node: Node) -> str:
             return f"its {name} are {len(given.ints)}, not {most}"
         if given is not None and not {0, 1}.issuperset(map(_in_32_bits, given.ints)):
             return f"its {name} are not all 0 or 1"
+    return ""
+
+
+def _refused_pool(graph: SessionGraph, node: Node) -> str:
+    """A pool of the CPU has a window, and less padding than that; a stride of 0 ends the process where the sizes are
+    known (division by zero)."""
+    if node.op_type not in _POOLS:
+        return ""
+    kernel, strides, pads, padding = [attribute(node, name) for name in ("kernel_shape", "strides", "pads", "auto_pad")]
+    window = [] if kernel is None else list(kernel.ints)
+    if any(length <= 0 for length in window):
+        return f"its kernel_shape is {window}"
+    if strides is not None and 0 in strides.ints and is_static(graph.shape(node.proto.input[0])):
+        return f"its strides are {list(strides.ints)}"
+    is_padded = pads is not None and (padding is None or padding.s in (b"", b"NOTSET"))
+    if (
+        is_padded
+        and pads is not None
+        and any(added >= length for added, length in zip(pads.ints, window * 2, strict=False))
+    ):
+        return f"its pads {list(pads.ints)} are not smaller than its window {window}"
     return ""
 
 

@@ -62,7 +62,7 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     if facts.opset >= 18 and facts.both_given and size is not None:
         yield "both lengths and num_outputs are given"
     if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT) and facts.lengths is not None:
-        if len(facts.lengths) != facts.outputs:
+        if size is not None and len(facts.lengths) != facts.outputs:
             yield f"there are {len(facts.lengths)} lengths, but {facts.outputs} outputs"
         if size is not None and sum(facts.lengths) != size:
             yield f"the sum of the lengths is {sum(facts.lengths)}, but the axis has size {size} (in 32 bits)"

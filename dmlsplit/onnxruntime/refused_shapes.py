@@ -16,6 +16,10 @@ from dmlsplit.onnxruntime.session_graph import SessionGraph
 SUMS: Final = frozenset({"Max", "Mean", "Min", "Sum"})
 _FIRST_BROADCAST: Final = 8
 _FIRST_BY_CHANNEL: Final = 21
+_FIRST_OF_NEW_LOSSES: Final = 17
+"""The first opset in which every version infers the nodes of a loss by its schema; before, older ones do not."""
+_RANK_OF_HIDDEN: Final = 3
+"""The rank of an Attention's inputs whose heads are not a dimension of their own."""
 _Check: TypeAlias = Callable[[Sequence[Shape], int], str]
 """Returns what is wrong with the shapes of a node's inputs, given an attribute of the node; "" if nothing is."""
 
@@ -23,6 +27,8 @@ _Check: TypeAlias = Callable[[Sequence[Shape], int], str]
 def refused_shapes(graph: SessionGraph, node: Node) -> str:
     """Returns why DirectML's kernel for a node refuses the shapes of its inputs; "" if it does not, or if their ranks
     are not known."""
+    if node.op_type == "Transpose" and (reason := _other_rank(graph, node)):
+        return reason
     row = WITH_SHAPES.get(node.op_type)
     if row is None:
         return ""
@@ -54,10 +60,25 @@ def refused_sum(graph: SessionGraph, node: Node) -> str:
     return f"its result is {_text(result)}, and that of the model {_text(inferred)}"
 
 
-def misfit_norm(graph: SessionGraph, node: Node) -> str:
-    """Returns why the nodes that replace a GroupNormalization do not fit its scale and bias; "" for another node, if
-    they do, and if that is not known. From opset 21 on there is one scale a channel, before one a group."""
-    if node.op_type != "GroupNormalization" or len(node.proto.input) < 3:
+def divides_by_zero(graph: SessionGraph, node: Node) -> bool:
+    """True for an Attention whose inference divides by its number of heads, 0, which ends the process."""
+    heads = attribute(node, "kv_num_heads") if node.op_type == "Attention" and len(node.proto.input) > 1 else None
+    shape = graph.shape(node.proto.input[1]) if heads is not None and heads.i == 0 else None
+    return shape is not None and len(shape) == _RANK_OF_HIDDEN
+
+
+def misfit_function(graph: SessionGraph, node: Node) -> str:
+    """Returns why the nodes that replace a GroupNormalization do not fit its scale and bias, or those of a
+    SoftmaxCrossEntropyLoss its weights; "" for another node, if they do, and if that is not known. From opset 21 on a
+    GroupNormalization has one scale a channel, before one a group."""
+    if len(node.proto.input) < 3:
+        return ""
+    if node.op_type == "SoftmaxCrossEntropyLoss":
+        weights = graph.shape(node.proto.input[2]) if node.proto.input[2] else None
+        looks = weights == () or graph.runtime.traits.follows_computed_sizes or graph.opset >= _FIRST_OF_NEW_LOSSES
+        is_misfit = looks and weights is not None and len(weights) != 1
+        return f"its weights have {len(weights or ())} dimensions, not 1" if is_misfit else ""
+    if node.op_type != "GroupNormalization":
         return ""
     data, *vectors = [graph.shape(name) for name in node.proto.input[:3]]
     sizes = [shape[0] for shape in vectors if shape is not None and len(shape) == 1]
@@ -151,6 +172,14 @@ def _of_other_count(vectors: Sequence[Shape], channels: object) -> str:
 def _pooled(shapes: Sequence[Shape], _: int) -> str:
     rank = len(shapes[0])
     return f"its input has {rank} dimension{'' if rank == 1 else 's'}, not 3 or more" if rank < 3 else ""
+
+
+def _other_rank(graph: SessionGraph, node: Node) -> str:
+    """A Transpose permutes all dimensions; inference takes any number of those that exist."""
+    shape, perm = graph.shape(node.proto.input[0]), attribute(node, "perm")
+    if not shape or 0 in shape or perm is None or len(perm.ints) in (0, len(shape)):
+        return ""
+    return f"its perm has {len(perm.ints)} dimensions, and its input {len(shape)}"
 
 
 def _transposed(shapes: Sequence[Shape], _: int) -> str:

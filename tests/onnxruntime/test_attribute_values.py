@@ -266,3 +266,22 @@ def test_the_activation_of_a_product(given, created):
         text = f"(float[{rows},3] x, float[3,4] z) => (float[?,?] y) {{ [n] y = {node} }}"
         found = placed_model(models.text(text, 17, domains=["com.microsoft"]))
         assert (found.created, str(found.nodes["n"].provider)) == (answer, "DML")
+
+
+@pytest.mark.parametrize(
+    ("given", "created"),
+    [
+        ("kernel_shape = [2, 2]", True),
+        ("kernel_shape = [0, 2]", False),
+        ("kernel_shape = [2, -1]", False),
+        ("kernel_shape = [2, 2], pads = [1, 1, 1, 1]", True),
+        ("kernel_shape = [2, 2], pads = [2, 2, 2, 2]", False),
+        ("kernel_shape = [2, 2], strides = [0, 1]", False),  # the process ends
+    ],
+)
+def test_a_pool_of_the_cpu(given, created):
+    """Asked of 1.20.1 and 1.24.4."""
+    made = models.text(f"(double[1,3,8,8] x) => (double y) {{ [n] y = MaxPool<{given}>(x) }}", 18)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    for version in ("1.20.1", "1.24.4"):
+        assert placed_model(made, version).created is created

@@ -607,3 +607,12 @@ def test_copies_of_onnxruntime_in_a_file():
         for operator in ("MemcpyToHost", "MemcpyFromHost"):
             fused = f"(float[2] x) => (float[2] y) {{ a = Relu(x) [n] y = {operator}(a) }}"
             assert placed_model(models.text(fused, 17), version).failure.node == "n"
+
+
+@pytest.mark.parametrize(("sizes", "created"), [("2,6", False), ("N,6", False), ("2,N", True), ("N,M", True)])
+def test_a_split_of_an_open_size_may_have_more_lengths_than_outputs(sizes, created):
+    """Asked of 1.18.0, 1.24.4 and 1.30.0: inference compares them where it knows the size; else the first Run fails."""
+    outputs = "float[?,?] a, float[?,?] b"
+    made = models.text(f"(float[{sizes}] x) => ({outputs}) <int64[3] l = {{1, 2, 3}}> {{ a, b = Split<axis=1>(x, l) }}")
+    for version in ("1.18.0", "1.24.4", "1.30.0"):
+        assert placed_model(made, version).created is created

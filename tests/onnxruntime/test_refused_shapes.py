@@ -178,3 +178,53 @@ def test_the_scale_of_a_group_normalization(sizes, scale, bias, opset, answers):
     versions = ("1.18.0", "1.20.1", "1.23.2", "1.24.4", "1.30.0")
     created = [placed_model(made, version).created for version in versions]
     assert created == [answers[0]] * 3 + [answers[1]] * 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "perm", "created"),
+    [("2,3,4", "0,2,1", True), ("2,3,4", "0,1", False), ("2,3,4", "1", False), ("N,3,4", "0,1", True)],
+)
+def test_a_transpose_of_some_dimensions(sizes, perm, created):
+    """Asked of 1.20.1, 1.24.4 and 1.30.0: inference takes them."""
+    made = models.text(f"(float[{sizes}] x) => (float y) {{ [n] y = Transpose<perm = [{perm}]>(x) }}", 17)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    for version in ("1.20.1", "1.24.4", "1.30.0"):
+        assert placed_model(made, version).created is created
+
+
+@pytest.mark.parametrize(
+    ("weights", "opset", "answers"),
+    [
+        ("[5]", 17, (True, True)),
+        ("", 13, (False, False)),
+        ("[5,1]", 13, (True, False)),
+        ("[5,1]", 17, (False, False)),
+        ("[1,5]", 17, (False, False)),
+    ],
+)
+def test_the_weights_of_a_loss(weights, opset, answers):
+    """Asked of 1.20.1, 1.24.4 and 1.30.0; those of opset 17 of all versions."""
+    inputs = f"float[3,5] x, int64[3] t, float{weights} w"
+    made = models.text(f"({inputs}) => (float y) {{ [n] y = SoftmaxCrossEntropyLoss(x, t, w) }}", opset)
+    created = [placed_model(made, version).created for version in ("1.20.1", "1.24.4", "1.30.0")]
+    assert created == [answers[0], answers[1], answers[1]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "heads", "created"),
+    [
+        ("1,4,16", (2, 2), True),
+        ("1,4,16", (0, 2), True),
+        ("1,4,16", (-1, 2), True),
+        ("1,4,16", (2, 0), False),
+        ("1,2,4,8", (0, 0), True),
+    ],
+)
+def test_the_heads_of_an_attention(sizes, heads, created):
+    """Asked of all versions: without heads the process ends; onnx refuses more."""
+    inputs = ", ".join(f"float[{sizes}] {name}" for name in "qkv")
+    node = f"Attention<q_num_heads = {heads[0]}, kv_num_heads = {heads[1]}>(q, k, v)"
+    made = models.text(f"({inputs}) => (float y) {{ [n] y = {node} }}", 23)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    for version in ("1.23.2", "1.24.4", "1.30.0"):
+        assert placed_model(made, version).created is created
