@@ -231,6 +231,8 @@ class Graph:
         """The indices of the nodes that have another operator than in the file."""
         self.failing: dict[Node, str] = {}
         """Maps nodes whose folding fails, which fails session creation, to the reason."""
+        self.moved_to_empty: dict[Node, str] = {}
+        """Maps Transposes that are moved to a constant without elements, by a division by its sizes, to its name."""
         self.unresolved: dict[Node, str] = {}
         """Maps each node that reads a tensor which no node computes any more, or which its replacement cannot read, to
         the first such tensor."""

@@ -97,6 +97,8 @@ class _Blocks(NamedTuple):
 
 _BLOCKS: Final = {"DepthToSpace": _Blocks((1,), 2), "SpaceToDepth": _Blocks((2, 3), 1)}
 _RANK_OF_BLOCKS: Final = 4
+_WITH_FUNCTIONS: Final = frozenset({"GroupNormalization", "SoftmaxCrossEntropyLoss"})
+"""Operators that misfit_function is about."""
 _OF_ONE_OUTPUT: Final = "BatchNormalization", 14
 """An operator of which DirectML's kernel computes only the first output below this opset, and that opset."""
 
@@ -263,7 +265,8 @@ def _traits_of_failures(graph: SessionGraph) -> tuple[bool, ...]:
         traits.follows_axes,
         traits.maps_shared_inputs and graph.is_main,
         traits.activations_in_any_case and not operators.isdisjoint(NETWORKS),
-        traits.follows_computed_sizes and "GroupNormalization" in operators,
+        traits.follows_computed_sizes and not operators.isdisjoint(_WITH_FUNCTIONS),
+        traits.transposes_empty_constants and "Transpose" in operators,
     )
 
 
@@ -282,6 +285,11 @@ def _failures(
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
     found += _of_removals(graph)
+    if not graph.runtime.traits.transposes_empty_constants:
+        for node, name in optimized(graph).moved_to_empty.items():
+            path = graph.path(node.index)
+            ends = f"the process ends (division by zero) when {path} is moved to the constant {printable(name, 60)}"
+            found.append(Failure(OPTIMIZING, f"{ends}, which has no elements", node=path))
     for node, why in graph.graph.failing.items():
         path = graph.path(node.index)
         found.append(Failure(OPTIMIZING, f"{path} is folded, and its kernel fails: {why}", node=path))

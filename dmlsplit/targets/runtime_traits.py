@@ -119,6 +119,8 @@ class RuntimeTraits:
     checks_stored_tensors: bool = False
     """True if a model is not loaded with a constant in a file outside the model's folder, nor with a sparse one whose
     indices are beyond its dimensions."""
+    transposes_empty_constants: bool = False
+    """True if a Transpose may be moved to a constant without elements; False if the process ends for most."""
     follows_computed_sizes: bool = False
     """True if inference follows sizes that the nodes of a function compute from the shape of its input."""
     checks_ranks_of_weights: bool = False
@@ -213,7 +215,12 @@ _1_23: Final = replace(
     quantized=_QUANTIZED_1_23,
 )
 _1_24: Final = replace(
-    _1_23, uninferred=frozenset(), checks_stored_tensors=True, follows_computed_sizes=True, quantized=_QUANTIZED_1_24
+    _1_23,
+    uninferred=frozenset(),
+    checks_stored_tensors=True,
+    follows_computed_sizes=True,
+    transposes_empty_constants=True,
+    quantized=_QUANTIZED_1_24,
 )
 _1_30: Final = replace(
     _1_24,

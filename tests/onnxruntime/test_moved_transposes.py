@@ -3,6 +3,7 @@ with 1.24.4, where the calls to DirectML are the same."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dmlsplit.descriptors.descs import SplitOperatorDesc
@@ -10,6 +11,8 @@ from dmlsplit.onnxruntime import SessionOptions, find_runtime, on_onnxruntime
 from dmlsplit.verdicts.runtime_answers import Outcome
 from tests import models
 from tests.formats.onnx_graphs.recorded import parts_of, session_model
+from tests.models import model, node, value
+from tests.onnxruntime.placements import placed_model
 
 TURNED = "Transpose<perm=[1,0]>"
 BOTH = f"(float[{{}},6] x) => (float[?,?] y, float[?,?] z) <int64[2] n = {{{{2,4}}}}> {{{{ t = {TURNED}(x) {{}} }}}}"
@@ -60,3 +63,30 @@ def test_outputs_are_sorted_by_the_names_that_are_made():
     )
     ends = sorted((e.graph_output_index, e.from_node_index, e.from_node_output_index) for e in graph.desc.output_edges)
     assert ends == [(0, 1, 0), (1, 0, 0), (2, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "axis", "perm", "ends"),
+    [
+        ((3, 0), 1, (1, 0), True),
+        ((0, 2), 0, (1, 0), False),  # only the sizes around the axis that moves are divisors
+        ((1, 0), 1, (1, 0), False),  # a Reshape
+        ((2, 0, 2), 1, (1, 0, 2), True),
+        ((2, 2, 0), 2, (0, 2, 1), True),
+        ((2, 0, 2), 1, (2, 1, 0), False),  # more than one axis moves
+        ((2, 3), 1, (1, 0), False),
+    ],
+)
+def test_a_transpose_moved_to_a_constant_without_elements(sizes, axis, perm, ends):
+    """Asked of all versions with the first model, of 1.20.1 and 1.23.2 with these and 200 more."""
+    shape = [*sizes[:axis], 3, *sizes[axis + 1 :]]
+    given = [shape[perm.index(i)] for i in range(len(perm))]
+    inverse = [perm.index(i) for i in range(len(perm))]
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=perm, name="n"),
+        node("Concat", ["t", "c"], ["k"], axis=axis),
+        node("Transpose", ["k"], ["y"], perm=inverse),
+    ]
+    made = model(nodes, [value("x", given)], [value("y", None)], 17, {"c": np.zeros(sizes, np.float32)}, ir_version=8)
+    versions = ("1.18.0", "1.20.1", "1.23.2", "1.24.4", "1.30.0")
+    assert [placed_model(made, version).created for version in versions] == [not ends] * 3 + [True] * 2

@@ -68,6 +68,32 @@ def _completed(axes: Sequence[int], rank: int) -> Sequence[int]:
     return [*[i for i in range(rank) if i not in axes], *axes]
 
 
+def _divides_by_zero(shape: Sequence[int], perm: Axes) -> bool:
+    """True if ONNX Runtime divides by 0 as it transposes a tensor without elements: it moves a single axis, and divides
+    by the sizes around it. Source: transpose_helper.cc; observed up to 1.23.2."""
+    kept = [axis for axis in perm if shape[axis] != 1]
+    moved = _moved_axis(perm)
+    if moved is None or kept == sorted(kept):  # a Reshape, or more than one axis
+        return False
+    first, last = moved
+    outer, inner = min(first, last), max(first, last)
+    return 0 in (*shape[:outer], shape[first], *shape[inner + 1 :])
+
+
+def _moved_axis(perm: Axes) -> tuple[int, int] | None:
+    """Returns from where to where a permutation moves an axis while the others keep their order; None if it moves more.
+    Of two axes that change places the inner one moves."""
+    first = next((i for i, axis in enumerate(perm) if axis != i), None)
+    if first is None:
+        return None
+    last = perm.index(first)
+    for source, target in ((perm[first], first), (first, last)):
+        others = [axis for axis in perm if axis != source]
+        if others == sorted(others) and perm[target] == source:
+            return source, target
+    return None
+
+
 class Move(NamedTuple):
     """A move of a Transpose over the node behind it, which reads it at one of the inputs `indices`."""
 
@@ -239,6 +265,8 @@ class TransposedTensors:
             elements = self.ints(value)
             assert elements is not None
             return self.constant([elements[i] for i in perm], value)
+        if 0 in shape and _divides_by_zero(shape, perm):
+            self.graph.moved_to_empty[self.moved] = value.name
         made = self.arranged(value, perm)
         self._undo(value, made, "Transpose", perm=inverse(perm))
         return made
