@@ -99,6 +99,8 @@ _BLOCKS: Final = {"DepthToSpace": _Blocks((1,), 2), "SpaceToDepth": _Blocks((2, 
 _RANK_OF_BLOCKS: Final = 4
 _WITH_FUNCTIONS: Final = frozenset({"GroupNormalization", "SoftmaxCrossEntropyLoss"})
 """Operators that misfit_function is about."""
+_OF_TRAINING: Final = "ai.onnx.preview.training"
+"""A domain whose operators only builds for training have; those with DirectML are for inference. Observed."""
 _OF_ONE_OUTPUT: Final = "BatchNormalization", 14
 """An operator of which DirectML's kernel computes only the first output below this opset, and that opset."""
 
@@ -457,6 +459,8 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     operator = graph.operator(node.index) if cell is None else None
     if operator is not None and operator.refuses(graph.types_of(node.index)):
         yield Failure(LOADING, f"{path} has types that only other versions of {operator.name} accept", node=path)
+    if domain_of(node.proto) == _OF_TRAINING:
+        yield Failure(LOADING, f"builds of ONNX Runtime without training have no operator for {path}", node=path)
     if divides_by_zero(graph, node):
         yield Failure(LOADING, f"{path} has 0 kv_num_heads, which ends the process (division by zero)", node=path)
     if doubt := _doubt(graph, node, neighbour.on_dml):

@@ -616,3 +616,17 @@ def test_a_split_of_an_open_size_may_have_more_lengths_than_outputs(sizes, creat
     made = models.text(f"(float[{sizes}] x) => ({outputs}) <int64[3] l = {{1, 2, 3}}> {{ a, b = Split<axis=1>(x, l) }}")
     for version in ("1.18.0", "1.24.4", "1.30.0"):
         assert placed_model(made, version).created is created
+
+
+@pytest.mark.parametrize("operator", ["Adagrad", "Momentum"])
+def test_operators_for_training(operator):
+    """Asked of all versions."""
+    given = '<alpha = 0.5, beta = 0.5, mode = "standard", norm_coefficient = 0.1>' if operator == "Momentum" else ""
+    node = f"ai.onnx.preview.training.{operator}{given}(r, t, x, g, h)"
+    inputs = "float r, int64 t, float[2] x, float[2] g, float[2] h"
+    made = models.text(
+        f"({inputs}) => (float[2] a, float[2] b) {{ [n] a, b = {node} }}", domains=["ai.onnx.preview.training"]
+    )
+    for version in ("1.18.0", "1.24.4", "1.30.0"):
+        failure = placed_model(made, version).failure
+        assert failure.message == "builds of ONNX Runtime without training have no operator for n"
