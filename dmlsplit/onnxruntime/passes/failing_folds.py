@@ -1,5 +1,6 @@
 """Nodes with constant inputs for which the CPU's kernel fails as they are folded: their indices are outside of their
-tensor. Up to 1.24 that fails session creation; later versions leave them in the graph.
+tensor, or their axis beyond its dimensions. Up to 1.24 that fails session creation; later versions leave them in the
+graph.
 
 Source: gather.cc, gather_elements.cc, gather_nd.cc, scatter.cc, scatter_nd.cc and constant_folding.cc of ONNX Runtime;
 observed with all versions.
@@ -21,6 +22,10 @@ the same dimension."""
 
 def failing_fold(facts: Facts, node: Node) -> str:
     """Returns why the folding of a node with constant inputs fails; "" if it does not, or if that is not known."""
+    given = attribute(node, "axis") if node.op_type in _ALONG_AXES and node.inputs else None
+    read = None if given is None else facts.shape(node.inputs[0].name)
+    if given is not None and read is not None and not -len(read) <= given.i < len(read):
+        return f"its axis {given.i} is not among {len(read)} dimensions"
     sizes_of = _INDEXED.get(node.op_type)
     if sizes_of is None or len(node.inputs) < 2:
         return ""
@@ -53,3 +58,5 @@ _INDEXED: Final[Mapping[str, _Sizes]] = {
     **dict.fromkeys(("GatherND", "ScatterND"), _by_tuples),
 }
 """The operators whose second input are indices into the first."""
+_ALONG_AXES: Final = frozenset({"Concat", "Gather"})
+"""Operators whose kernels read an axis in 64 bits; inference reads the lowest 32."""

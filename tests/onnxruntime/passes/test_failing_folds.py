@@ -63,3 +63,11 @@ def test_an_index_outside_of_an_input():
     made = models.text("(float[4] d) => (float y) <int64 i = {4}> { y = Gather(d, i) }")
     for version in ("1.18.0", "1.24.4", "1.30.0"):
         assert placed_model(made, version).created is True
+
+
+@pytest.mark.parametrize("node", ["Gather<axis = 4294967296>(s, i)", "Concat<axis = 4294967296>(s, i)"])
+def test_an_axis_of_more_than_32_bits(node):
+    """Asked of 1.20.1, 1.24.4 and 1.30.0: inference takes it for 0."""
+    made = models.text(f"(float[2,3] x) => (int64[?] y) <int64[1] i = {{0}}> {{ s = Shape(x) g = {node} y = Neg(g) }}")
+    for version, created in (("1.20.1", False), ("1.24.4", False), ("1.30.0", True)):
+        assert placed_model(made, version).created is created
