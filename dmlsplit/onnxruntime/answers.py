@@ -282,7 +282,7 @@ def _failures(
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads the results of the fused graph of {part.paths[0]}"
-            is_certain = _is_settled(graph, part)
+            is_certain = not graph.model.contradicted  # which decides about what is fused
             found.append(Failure(places[part.origins[0][0]].compilation, why, is_certain, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
@@ -323,16 +323,6 @@ def _failures(
         if not failures and not is_created(graph, node):
             unfailing.add(alike)
     return found
-
-
-def _is_settled(graph: SessionGraph, part: Part) -> bool:
-    """False if contradicted sizes, which decide about what is fused, may be those of a fused part."""
-    names = [
-        value.name for i in part.members for value in (*graph.nodes[i].inputs, *graph.nodes[i].outputs) if value.name
-    ]
-    if not graph.model.contradicted:
-        return True
-    return graph.model.contradicted.isdisjoint(names) and all(is_static(graph.shape(name)) for name in names)
 
 
 def _of_optimized(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failure]:
