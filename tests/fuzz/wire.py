@@ -15,7 +15,7 @@ _SIZES: Final = {EIGHT: 8, FOUR: 4}
 
 @dataclass
 class Piece:
-    """One field of a message; `inside`: the fields of a message in it."""
+    """One field of a message; `inside`: the fields of a message in it, which then has no content of its own."""
 
     number: int
     kind: int
@@ -30,7 +30,7 @@ class Piece:
 
 def changed(data: bytes, message: Descriptor, rng: random.Random) -> bytes:
     """A serialized message with some changes."""
-    top = _read(data, message)
+    top = _read(memoryview(data), message)
     for _ in range(rng.choice((1, 1, 2, 4))):
         rng.choice(_CHANGES)(rng, _a_list(top, rng))
     found = bytearray(_written(top))
@@ -51,8 +51,8 @@ def number(value: int, padding: int = 0) -> bytes:
     return bytes(found)
 
 
-def _read(data: bytes, message: Descriptor) -> list[Piece]:
-    """The fields of a message that a library wrote."""
+def _read(data: memoryview, message: Descriptor) -> list[Piece]:
+    """The fields of a message that a library wrote. A message is not copied for each message around it."""
     known = {each.number: each.message_type for each in message.fields if each.message_type is not None}
     found, place = [], 0
     while place < len(data):
@@ -65,14 +65,16 @@ def _read(data: bytes, message: Descriptor) -> list[Piece]:
             end = place + length
         else:
             end = place + _SIZES[piece.kind]
-        piece.content, place = data[place:end], end
+        content, place = data[place:end], end
         if piece.message is not None:
-            piece.inside = _read(piece.content, piece.message)
+            piece.inside = _read(content, piece.message)
+        else:
+            piece.content = bytes(content)
         found.append(piece)
     return found
 
 
-def _number(data: bytes, place: int) -> tuple[int, int]:
+def _number(data: memoryview, place: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[place]
