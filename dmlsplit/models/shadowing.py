@@ -19,6 +19,7 @@ from dmlsplit.formats.onnx.protobuf import (
     computed,
     domain_of,
     has_graphs,
+    own_name,
     refill,
     rename_tensors,
     subgraphs,
@@ -131,7 +132,7 @@ def _check_order(graph: onnx.GraphProto, *, is_inner: bool) -> None:
 
 
 def _called(node: onnx.NodeProto) -> str:
-    return printable(node.name or next(filter(None, node.output), node.op_type), 60)
+    return printable(own_name(node), 60)
 
 
 def _reads(node: onnx.NodeProto) -> list[str]:

@@ -259,14 +259,10 @@ def _refused_pool(graph: SessionGraph, node: Node) -> str:
         return f"its kernel_shape is {window}"
     if strides is not None and 0 in strides.ints and is_static(graph.shape(node.proto.input[0])):
         return f"its strides are {list(strides.ints)}"
-    is_padded = pads is not None and (padding is None or padding.s in (b"", b"NOTSET"))
-    if (
-        is_padded
-        and pads is not None
-        and any(added >= length for added, length in zip(pads.ints, window * 2, strict=False))
-    ):
-        return f"its pads {list(pads.ints)} are not smaller than its window {window}"
-    return ""
+    if pads is None or (padding is not None and padding.s not in (b"", b"NOTSET")):
+        return ""
+    beyond = any(added >= length for added, length in zip(pads.ints, window * 2, strict=False))
+    return f"its pads {list(pads.ints)} are not smaller than its window {window}" if beyond else ""
 
 
 def _beyond_rank(graph: SessionGraph, node: Node) -> str:
