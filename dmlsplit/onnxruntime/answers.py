@@ -46,7 +46,7 @@ from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
-from dmlsplit.onnxruntime.placing import is_created, placed
+from dmlsplit.onnxruntime.placing import is_created, lacks_cpu_input, placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
@@ -521,7 +521,7 @@ def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
     open_sizes = [name for name in proto.input[:] if name and not is_static(graph.shape(name))]
     read = () if proto.op_type == MEMCPY_FROM_HOST else row_of(proto.op_type).cpu_inputs  # which copies at each Run
     on_cpu = [name for i, name in enumerate(proto.input[:]) if name and i in read]
-    if not all(map(graph.is_known_to_kernels, on_cpu)):
+    if lacks_cpu_input(graph, node.index) or not all(map(graph.is_known_to_kernels, on_cpu)):
         return False
     if not graph.model.contradicted.isdisjoint(proto.output[:]):
         return None  # some kernels are, some are not

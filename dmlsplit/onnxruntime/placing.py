@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value
+from dmlsplit.models.schemas import schema_of
 from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.facts import RuntimeFacts
 from dmlsplit.onnxruntime.node_facts import facts_after
@@ -77,6 +79,17 @@ def prefers_cpu(graph: SessionGraph, node: Node) -> bool:
 def is_created(graph: SessionGraph, node: Node) -> bool:
     """True for a node of the optimized graph that has another operator than the node of the file at its place."""
     return node.op_type != graph.nodes[node.index].op_type
+
+
+def lacks_cpu_input(graph: SessionGraph, index: int) -> bool:
+    """True if a node omits an input that the CPU reads for it, such as the `axes` of a Slice: outside of fused graphs
+    its kernel is created at the first Run, not with the session. Source: AbiOpKernel of MLOperatorAuthorImpl.cpp, which
+    looks for the constant of each such input; observed with ranks that kernels refuse."""
+    node = graph.nodes[index].proto
+    schema = schema_of(node.op_type, graph.opset, domain_of(node))
+    count = 0 if schema is None else len(schema.inputs)
+    given = node.input[:]
+    return any(i >= len(given) or not given[i] for i in row_of(node.op_type).cpu_inputs if i < count)
 
 
 def cell_after(graph: SessionGraph, node: Node) -> Cell | None:

@@ -12,15 +12,13 @@ from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import operator_of
-from dmlsplit.onnxruntime.placing import Placed, placed
+from dmlsplit.onnxruntime.placing import Placed, lacks_cpu_input, placed
 from dmlsplit.onnxruntime.predict import MAX_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 Sizes: TypeAlias = tuple[int, ...]
 _BATCHED: Final = ("MatMul", "Trilu")
 """Operators that work on the last two dimensions of each element of a batch separately."""
-_LIMITED_IN_GRAPHS: Final = frozenset({"Resize", "Trilu"})
-"""Operators whose kernels are created for any rank outside fused graphs."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +98,7 @@ def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
 
 def fails(found: BeyondRank, place: Placed) -> bool:
     """True if session creation fails because of `found`, for a node at this place."""
-    return found.operator not in _LIMITED_IN_GRAPHS or place.in_graph is not False
+    return place.in_graph is not False or not lacks_cpu_input(found.graph, found.index)
 
 
 def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
