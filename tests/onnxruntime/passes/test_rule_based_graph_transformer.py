@@ -148,3 +148,25 @@ def test_what_a_branch_reads_by_its_name_and_by_that_of_its_input(branch, other,
     )
     assert found.created is False
     assert f", but {read}, which" in found.failure.message
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target", "is_gone"),
+    [
+        ("2,6", "1", True),
+        ("2,1", "0", True),
+        ("n,6", "6", True),
+        ("n,6", "1,6", True),
+        ("n,6", "2,6", False),
+        ("1,6", "2,1", False),
+        ("2,6", "1,1,1", False),
+        ("2,6", "", False),
+        ("", "", False),
+    ],
+)
+def test_an_expand_to_the_sizes_that_are_there(sizes, target, is_gone):
+    """Observed with 1.18.0, 1.24.4 and 1.30.0."""
+    count = len(target.split(",")) if target else 0
+    head = f"(float[{sizes}] x) => (float[?,?] o) <int64[{count}] s = {{{target}}}>"
+    expected = BEHIND if is_gone else ["n = Neg(x)", "a = Expand(n,s)", "o = Abs(a)"]
+    assert after(remove_noops, f"{head} {{ n = Neg(x) a = Expand(n, s) o = Abs(a) }}") == expected
