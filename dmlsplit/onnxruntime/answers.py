@@ -523,8 +523,6 @@ def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
     on_cpu = [name for i, name in enumerate(proto.input[:]) if name and i in read]
     if lacks_cpu_input(graph, node.index) or not all(map(graph.is_known_to_kernels, on_cpu)):
         return False
-    if not graph.model.contradicted.isdisjoint(proto.output[:]):
-        return None  # some kernels are, some are not
     if not open_sizes:
         return True
     return None if graph.model.is_unfinished or not any(map(graph.is_open, open_sizes)) else False

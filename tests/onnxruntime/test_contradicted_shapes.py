@@ -54,11 +54,14 @@ def test_a_contradiction_in_a_branch():
     assert placed_model(made).created is True
 
 
-def test_whether_the_kernel_of_a_contradicted_tensor_is_made_with_the_session_is_not_known():
-    """Observed: that of a Pad is not, that of a ReduceSumSquare is."""
-    text = '(float[2,3] x) => (%s y) <int64[4] p = {0,1,0,1}> { y = Pad<mode = "xyz">(x, p) }'
-    assert placed(text % "float[2,5]").created is False
-    assert placed(text % "float[2,5,1]").created is None
+@pytest.mark.parametrize(
+    ("inputs", "sizes", "session"), [("p", "2,5", False), ("p", "2,5,1", True), ("p, v", "2,5,1", False)]
+)
+def test_the_kernel_of_a_contradicted_tensor(inputs, sizes, session):
+    """It is created alone, by the rule for all kernels outside of fused graphs: with the session, but for those that
+    lack an input. Observed."""
+    head = f"(float[2,3] x) => (float[{sizes}] y) <int64[4] p = {{0,1,0,1}}, float v = {{0}}>"
+    assert placed(f'{head} {{ y = Pad<mode = "xyz">(x, {inputs}) }}').created is session
 
 
 @pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
