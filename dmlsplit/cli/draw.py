@@ -45,7 +45,7 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
         if index is not None and entry.index != index:
             continue
         if entry.error is not None:
-            _streams.complain(entry.error)
+            _streams.complain(entry.error.in_file(entry.file))
             status = 2
             continue
         item = judge_alone(entry, target)

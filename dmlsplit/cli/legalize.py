@@ -127,7 +127,7 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given, *, verbos
     for read in read_with_nodes(file, given):
         entry = without_nodes(read)
         if entry.error is not None:
-            _streams.complain(entry.error)
+            _streams.complain(entry.error.in_file(entry.file))
             status = 2
             continue
         item = judge_alone(entry, target)

@@ -211,7 +211,7 @@ def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], i
     answers = []
     for read in read_with_nodes(file, given):
         if read.error is not None:
-            _streams.complain(read.error)
+            _streams.complain(read.error.in_file(read.file))
             status = 2
         found = _answered(read, asked)
         if found is None:

@@ -36,7 +36,7 @@ def plan(file: str, given: Given) -> int:
     status = 0
     for entry in read_entries(file, given):
         if entry.error is not None:
-            _streams.complain(entry.error)
+            _streams.complain(entry.error.in_file(entry.file))
             status = 2
             continue
         item = judge_alone(entry, find_target())

@@ -200,7 +200,7 @@ def _descriptor(file: str) -> SplitOperatorDesc | None:
     entries = list(read_entries(file))
     for entry in entries:
         if entry.error is not None:
-            raise entry.error
+            raise entry.error.in_file(entry.file)
     if len(entries) != 1 or not isinstance(entries[0].descriptor, SplitOperatorDesc):
         raise InputError(f"one DML_OPERATOR_SPLIT is needed, but there are {len(entries)} operators", file=file)
     item = judge_alone(entries[0], find_target())

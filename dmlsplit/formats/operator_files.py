@@ -44,9 +44,10 @@ class Entry:
     """One operator of a file, or a substitute for one.
 
     `name` is the name of the dispatchable in a DxDispatch model, or of the node. `descriptor` is None if the operator
-    cannot be read (`error` is the reason), if it is neither a Split nor a Join (it is then in `other`, or a note says
-    that it is unknown), or if `node`, of a framework's model, is not an operator. `locate` maps a location to line and
-    column. `index` counts the entries of the file from 0; an entry with index -1 is about the file as a whole.
+    cannot be read (`error` is the reason; it need not name the file), if it is neither a Split nor a Join (it is then
+    in `other`, or a note says that it is unknown), or if `node`, of a framework's model, is not an operator. `locate`
+    maps a location to line and column. `index` counts the entries of the file from 0; an entry with index -1 is about
+    the file as a whole.
     """
 
     file: str
@@ -112,9 +113,8 @@ def _kind_of(name: str) -> Kind | None:
 
 
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
-    """Returns the entry for a file, or for operator number `index` in it, that cannot be read, with `error` and the
-    file's name in it."""
-    return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
+    """Returns the entry for a file, or for operator number `index` in it, that cannot be read because of `error`."""
+    return Entry(file, index, name, None, error.with_traceback(None), (), _everywhere(error))  # frames hold the text
 
 
 def _everywhere(error: InputError) -> Callable[[Location], Position | None]:

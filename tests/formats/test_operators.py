@@ -110,7 +110,7 @@ def test_jsonl_goes_on_after_a_bad_line():
     entries = read(b"\r\n".join(lines), name="ops.jsonl")
     assert [entry.index for entry in entries] == list(range(6))
     assert [entry.descriptor for entry in entries] == [SPLIT, None, None, None, None, JOIN]
-    assert [entry.error and (entry.error.file, entry.error.line) for entry in entries] == [
+    assert [entry.error and (entry.file, entry.error.line) for entry in entries] == [
         None,
         ("ops.jsonl", 3),
         ("ops.jsonl", 4),
@@ -177,7 +177,7 @@ def test_malformed(data, message, name):
 
 def test_missing_file_and_folder(tmp_path):
     (entry,) = read_operators(tmp_path / "none.json")
-    assert str(entry.error) == f"{tmp_path / 'none.json'}: No such file or directory"
+    assert str(entry.error.in_file(entry.file)) == f"{tmp_path / 'none.json'}: No such file or directory"
     (entry,) = read_operators(tmp_path)
     assert "irectory" in entry.error.message
 
