@@ -10,17 +10,17 @@ from dmlsplit.system.lazy import lazy
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_target
 
 if TYPE_CHECKING:
-    from dmlsplit.legalize._build import movable_types
     from dmlsplit.legalize.regions import BufferKind, Region
     from dmlsplit.legalize.result import Legalization
+    from dmlsplit.legalize.search import movable_types
 
 __all__ = ["BufferKind", "Legalization", "Region", "legalize", "movable_types"]
 
 
 _NAMES = {
-    "dmlsplit.legalize._build": "movable_types",
     "dmlsplit.legalize.regions": "BufferKind Region",
     "dmlsplit.legalize.result": "Legalization",
+    "dmlsplit.legalize.search": "movable_types",
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -4,7 +4,7 @@ bound."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc
 from dmlsplit.descriptors.enums import (
@@ -19,10 +19,6 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, too_large
 from dmlsplit.legalize.regions import BufferKind, Region
-from dmlsplit.targets.target import Target
-
-UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
-"""The types used to move bits; all integer and float types of one width move the same bits."""
 
 
 class BufferSlice(NamedTuple):
@@ -54,29 +50,6 @@ class BufferSlice(NamedTuple):
         """A key of what its descriptor has besides sizes and strides: total size (None if it is to be computed), flags
         and alignment."""
         return self.total if self.entire else None, self.flags, _promise(self)
-
-
-def movable_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
-    """Returns the data types, accepted by a target for all tensors of an operator, that may move elements of type
-    `own`.
-
-    The first is `own` itself if accepted, else an accepted unsigned type of the same width, else the widest narrower
-    unsigned type. All wider unsigned types follow, widest first: the caller must check that the size of each row is a
-    multiple of such an element. Never empty, since every target accepts UINT32.
-    """
-    rows = target.support[kind]
-    taken = frozenset.intersection(*[row.data_types for row in rows])
-    bits = ELEMENT_BITS[own]
-    same = [t for t in (TensorDataType(own), *UNSIGNED) if t in taken and ELEMENT_BITS[t] == bits]
-    narrower = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] < bits]
-    wider = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] > bits]
-    return (*(same or narrower)[:1], *wider)
-
-
-def dimension_counts(target: Target, kind: OperatorType) -> tuple[int, ...]:
-    """Returns the numbers of dimensions that the target accepts for every tensor of the operator."""
-    rows = target.support[kind]
-    return tuple([n for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)])
 
 
 def build(

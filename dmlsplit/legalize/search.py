@@ -9,13 +9,13 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.descriptors.call_types import DescT
-from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
+from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
-from dmlsplit.descriptors.geometry import ROLES, Geometry, members_of
+from dmlsplit.descriptors.geometry import ROLES, Geometry
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.descriptors.location import Location
-from dmlsplit.legalize._build import BufferSlice, build, dimension_counts, movable_types, regions
+from dmlsplit.legalize._build import BufferSlice, build, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import loops_of
 from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
@@ -29,6 +29,10 @@ from dmlsplit.verdicts.validation import evaluate, with_faults
 
 FEW_OPERATORS: Final = 32
 """With more operators than this, a temporary buffer is tried, and used if that needs fewer operators."""
+
+
+UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
+"""The types used to move bits; all integer and float types of one width move the same bits."""
 
 
 def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
@@ -48,13 +52,11 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:
         return Legalization(desc, False, invalid)
-    if report.ok:
-        members = members_of(desc)
-        inputs, outputs = members.roles.sides((members.whole,), members.parts)
-        bound = [Region("input", i, 0, _total(tensor)) for i, tensor in enumerate(inputs)]
-        bound += [Region("output", i, 0, _total(tensor)) for i, tensor in enumerate(outputs)]
-        return Legalization(desc, True, report, (desc,), (tuple(range(members.part_count)),), (tuple(bound),))
     original = Geometry.of(desc)
+    if report.ok:
+        bound = [Region("input", i, 0, tensor.total) for i, tensor in enumerate(original.inputs)]
+        bound += [Region("output", i, 0, tensor.total) for i, tensor in enumerate(original.outputs)]
+        return Legalization(desc, True, report, (desc,), (tuple(range(len(original.parts))),), (tuple(bound),))
     is_empty = all(part.is_empty for part in original.parts)
     found = OperatorSequence([]) if is_empty else Search(original, target).rewriting()
     if isinstance(found, Obstacles):
@@ -74,11 +76,27 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     )
 
 
-def _total(tensor: TensorDesc | None) -> int:
-    """Returns the bytes of a tensor of an operator without faults."""
-    assert tensor is not None
-    assert tensor.desc is not None
-    return tensor.desc.total_tensor_size_in_bytes or 0
+def movable_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
+    """Returns the data types, accepted by a target for all tensors of an operator, that may move elements of type
+    `own`.
+
+    The first is `own` itself if accepted, else an accepted unsigned type of the same width, else the widest narrower
+    unsigned type. All wider unsigned types follow, widest first: the caller must check that the size of each row is a
+    multiple of such an element. Never empty, since every target accepts UINT32.
+    """
+    rows = target.support[kind]
+    taken = frozenset.intersection(*[row.data_types for row in rows])
+    bits = ELEMENT_BITS[own]
+    same = [t for t in (TensorDataType(own), *UNSIGNED) if t in taken and ELEMENT_BITS[t] == bits]
+    narrower = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] < bits]
+    wider = [t for t in UNSIGNED if t in taken and ELEMENT_BITS[t] > bits]
+    return (*(same or narrower)[:1], *wider)
+
+
+def dimension_counts(target: Target, kind: OperatorType) -> tuple[int, ...]:
+    """Returns the numbers of dimensions that the target accepts for every tensor of the operator."""
+    rows = target.support[kind]
+    return tuple([n for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)])
 
 
 class Accepted(NamedTuple):
