@@ -25,7 +25,7 @@ from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.target import Target, Use, level_targets, target_of
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
-from dmlsplit.verdicts.validation import minimum_feature_level
+from dmlsplit.verdicts.validation import lowest_level
 
 if TYPE_CHECKING:
     from dmlsplit.checking.open_sizes import OpenAnswer, OpenNode
@@ -99,7 +99,7 @@ def judge_node(
         report, row = _of_descriptor(node, row, descriptor, target)
     if levels:
         level = None if open_node is None else open_node.lowest_level
-        row = row._replace(minimum_level=level if descriptor is None else minimum_feature_level(descriptor))
+        row = row._replace(minimum_level=level if descriptor is None else lowest_level(descriptor))
     if node.report.ok and node.in_session is not None:
         return _in_graph(report, row, node.in_session, target, advises=advises)
     return report, row

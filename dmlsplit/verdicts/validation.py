@@ -189,11 +189,12 @@ def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     """Returns the lowest feature level that accepts the descriptor; None if none does."""
     members_of(desc)  # raises TypeError for what is no descriptor, which need not be hashable
-    return _minimum_feature_level(desc)
+    return lowest_level(desc)
 
 
 @lru_cache(maxsize=256)
-def _minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
+def lowest_level(desc: OperatorDesc) -> FeatureLevel | None:
+    """As `minimum_feature_level`, for what is known to be a descriptor."""
     return next((target.feature_level for target in level_targets() if evaluate(desc, target).ok), None)
 
 
