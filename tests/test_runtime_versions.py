@@ -132,6 +132,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("checks_stored_tensors", "1.24.1"),
         ("follows_computed_sizes", "1.24.1"),
         ("transposes_empty_constants", "1.24.1"),
+        ("fuses_new_products", "1.30.0"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

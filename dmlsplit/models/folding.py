@@ -48,7 +48,23 @@ inputs."""
 ELEMENTWISE: Final = frozenset(
     {
         *("Abs", "Add", "And", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less"),
-        *("LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Sub", "Sum", "Where", "Xor"),
+        *(
+            "LessOrEqual",
+            "Max",
+            "Min",
+            "Mod",
+            "Mul",
+            "Neg",
+            "Not",
+            "Or",
+            "Pow",
+            "Reciprocal",
+            "Sqrt",
+            "Sub",
+            "Sum",
+            "Where",
+            "Xor",
+        ),
     }
 )
 WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})

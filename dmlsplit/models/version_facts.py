@@ -131,6 +131,22 @@ class VersionFacts(Protocol):
         return has_both and (self.opset < _NEW_TRANSPOSE or self.traits.fuses_new_transposes)
 
     @property
+    def has_normalized_product(self) -> bool:
+        """True if the graph has a MatMul and a BatchNormalization, which may be fused."""
+        return {"BatchNormalization", "MatMul"} <= self.operators_in_file
+
+    @property
+    def fuses_any_product(self) -> bool:
+        """True if a MatMul is fused with a BatchNormalization whatever the rank of its first factor; False without
+        both."""
+        return self.has_normalized_product and self.traits.fuses_any_product
+
+    @property
+    def fuses_new_products(self) -> bool:
+        """True if a Reshape or Transpose of version 21 or newer may be between the two; False without both."""
+        return self.has_normalized_product and self.traits.fuses_new_products
+
+    @property
     def fuses_wheres(self) -> bool:
         """True if the graph has a Where, and the session's version of ONNX Runtime fuses it with the Not in front of
         it; old versions do not from opset 16 on."""

@@ -101,6 +101,11 @@ class RuntimeTraits:
     """True if a Not that feeds a Where of version 16 is fused with it."""
     fuses_new_transposes: bool = False
     """True if a Transpose of version 21 or newer is fused into the Gemm before or behind it."""
+    fuses_any_product: bool = False
+    """True if a MatMul is fused with a BatchNormalization whatever the rank of its first factor; session creation fails
+    if that is known and not 2. False if only a matrix is fused."""
+    fuses_new_products: bool = False
+    """True if a Reshape or Transpose of version 21 or newer may be between a MatMul and the BatchNormalization."""
     removes_new_dropouts: bool = False
     """True if a Dropout of version 22 is removed."""
     removes_new_casts: bool = False
@@ -178,6 +183,7 @@ _1_18: Final = RuntimeTraits(
     uninferred=_COMPARISONS | {"Einsum", "OneHot"},
     removes_clips=True,
     merges_shapes=True,
+    fuses_any_product=True,
     quantized=_QUANTIZED_1_18,
 )
 _1_19: Final = replace(
@@ -199,6 +205,7 @@ _1_20: Final = replace(
 _1_21: Final = replace(
     _1_20,
     uninferred=_COMPARISONS,
+    fuses_any_product=False,
     reshapes_products=True,
     keeps_attentions=True,
     merges_reshapes=True,
@@ -235,6 +242,7 @@ _1_30: Final = replace(
     fuses_new_pads=True,
     fuses_new_wheres=True,
     fuses_new_transposes=True,
+    fuses_new_products=True,
     removes_new_dropouts=True,
     removes_new_casts=True,
     reads_half_epsilons=True,

@@ -17,6 +17,18 @@ def folded(op, *arrays, opset=17, **attributes):
     return None if found is None else (found.array.dtype.name, found.array.shape, found.array.tolist())
 
 
+@pytest.mark.parametrize(
+    ("op", "numbers", "expected"),
+    [
+        ("Sqrt", [np.float32(16)], 4),
+        ("Reciprocal", [np.float32(4)], 0.25),
+        ("Pow", [np.float32(4), np.float32(-0.5)], 0.5),
+    ],
+)
+def test_the_numbers_that_scale_an_attention(op, numbers, expected):
+    assert folded(op, *numbers) == ("float32", (), expected)
+
+
 def test_equal_nodes_are_computed_once(monkeypatch):
     computed = []
     monkeypatch.setattr(folding, "_computed", lambda *given: computed.append(given) or np.zeros(1, np.int64))

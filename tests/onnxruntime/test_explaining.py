@@ -131,6 +131,12 @@ CHANGED = {
     ),
     "div_mul_fusion": (f"{CONSTANTS} {{ d = Div(one, x) o = Mul(d, x) u = Abs(x) }}", "d", Fate.FUSED),
     "gemm_sum_fusion": (f"{MATRIX} {{ g = Gemm(x, w) o = Sum(g, y) }}", "g", Fate.FUSED),
+    "matmul_bn_fusion": (
+        f"{VECTORS.replace('2,3,6', '3,6')[:-1]}, float[6,6] w = {{{','.join('1' * 36)}}}> "
+        "{ m = MatMul(x, w) o = BatchNormalization(m, g, b, b, g) }",
+        "m",
+        Fate.FUSED,
+    ),
     "matmul_add_fusion": (f"{MATRIX} {{ a = MatMul(x, w) o = Add(a, y) }}", "o", Fate.FUSED),
     "contiguous_reshapes": (
         "(float[2,6] x) => (float[3,4] o) <int64[2] s = {4,3}, int64[2] u = {3,4}>"
@@ -189,15 +195,21 @@ CHANGED = {
         Fate.CHANGED,
     ),
     "skip_layer_norm_fusion": (f"{VECTORS} {{ s = Add(x, z) o = LayerNormalization(s, g, b) }}", "s", Fate.FUSED),
+    "matmul_transpose_fusion": (f"{MATRIX} {{ t = Transpose(w) o = MatMul(x, t) }}", "t", Fate.FUSED),
     "matmul_scale_fusion": (
         "(float[2,6] x, float[6,6] w) => (float[2,6] o) <float k = {0.5}> { m = Mul(x, k) o = MatMul(m, w) }",
         "m",
         Fate.FUSED,
     ),
-    "matmul_transpose_fusion": (f"{MATRIX} {{ t = Transpose(w) o = MatMul(x, t) }}", "t", Fate.FUSED),
     "matmul_activation_fusion": (
         f"{MATRIX} {{ t = Transpose(w) m = MatMul(x, t) o = Softmax(m) }}",
         "o",
+        Fate.FUSED,
+    ),
+    "later_matmul_fusion": (
+        "(float[2,6] x, float[6,6] w) => (float[2,6] o) <float k = {0.5}> "
+        "{ t = Transpose(w) m = Mul(t, k) o = MatMul(x, m) }",
+        "t",
         Fate.FUSED,
     ),
     "dml_operator_fusion": (f"{MATRIX} {{ a = Add(x, y) o = Relu(a) }}", "a", Fate.FUSED),

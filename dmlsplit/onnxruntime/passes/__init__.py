@@ -38,8 +38,9 @@ from dmlsplit.onnxruntime.passes.identity_elimination import (
     identities_of_branches,
 )
 from dmlsplit.onnxruntime.passes.layer_norm_fusion import later_layer_norm_fusion, layer_norm_fusion
-from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
+from dmlsplit.onnxruntime.passes.matmul_activation_fusion import later_matmul_fusion, matmul_activation_fusion
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import later_matmul_add_fusion, matmul_add_fusion
+from dmlsplit.onnxruntime.passes.matmul_bn_fusion import matmul_bn_fusion
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import matmul_integer_to_float
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
@@ -109,6 +110,7 @@ PASSES: Final = (
     _pass(1, remove_noops, asks=_NOOPS),
     _pass(1, div_mul_fusion, "Div"),
     _pass(1, gemm_sum_fusion, "Gemm"),
+    _pass(1, matmul_bn_fusion, "BatchNormalization", "fuses_any_product fuses_new_products"),
     _pass(1, matmul_add_fusion, "MatMul", "reshapes_products keeps_attentions"),
     _pass(1, contiguous_reshapes, "MatMul Reshape", "merges_reshapes keeps_allowzero"),
     _pass(1, gemm_transpose_fusion, "Transpose", "fuses_transposes"),
@@ -126,9 +128,10 @@ PASSES: Final = (
     _pass(2, bias_gelu_fusion, "Erf Tanh"),
     _pass(2, later_matmul_add_fusion, "MatMul", "fuses_attentions"),
     _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean"),
-    _pass(2, matmul_scale_fusion, "MatMul"),
     _pass(2, matmul_transpose_fusion, "Transpose"),
+    _pass(2, matmul_scale_fusion, "MatMul"),
     _pass(2, matmul_activation_fusion, "Softmax"),
+    _pass(2, later_matmul_fusion, "Transpose"),
     _pass(2, dml_operator_fusion),
 )
 """The passes that replace or fuse nodes. ONNX Runtime repeats those of level 2 until nothing changes; this order makes

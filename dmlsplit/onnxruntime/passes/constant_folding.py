@@ -16,7 +16,7 @@ from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import moves_any_type
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
-from dmlsplit.onnxruntime.passes.failing_folds import failing_fold
+from dmlsplit.onnxruntime.passes.failing_folds import failing_fold, unnamed_output
 
 QUANTIZE: Final = "QuantizeLinear"
 _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
@@ -63,9 +63,10 @@ def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:
     copies = reading_copies(graph)
     for node in nodes:
         if node.index not in graph.folded and _folds(graph, node, copies):
-            if why := failing_fold(graph.facts, node):
-                if graph.facts.traits.folds_known_sizes:
-                    continue
+            why = failing_fold(graph.facts, node)
+            if why and graph.facts.traits.folds_known_sizes:
+                continue
+            if why := why or unnamed_output(graph.facts, node):
                 graph.failing[node] = why
             _fold_producers(graph, node, links)
             graph.fold(node)

@@ -1,6 +1,6 @@
 """Nodes with constant inputs for which the CPU's kernel fails as they are folded: their indices are outside of their
 tensor, or their axis beyond its dimensions. Up to 1.24 that fails session creation; later versions leave them in the
-graph.
+graph. An output without a name fails it as well.
 
 Source: gather.cc, gather_elements.cc, gather_nd.cc, scatter.cc, scatter_nd.cc and constant_folding.cc of ONNX Runtime;
 observed with all versions.
@@ -38,6 +38,14 @@ def failing_fold(facts: Facts, node: Node) -> str:
         if isinstance(size, int) and (outside := checked[(checked < -size) | (checked >= size)]).size:
             return f"its index {int(outside.flat[0])} is not among {size} elements"
     return ""
+
+
+def unnamed_output(facts: Facts, node: Node) -> str:
+    """Returns why the folding of a node with an output without a name fails; "" if it does not. From 1.30 on only that
+    of a Split fails: its kernel writes all outputs."""
+    fails = node.op_type == "Split" or not facts.traits.folds_known_sizes
+    place = next((i for i, value in enumerate(node.outputs) if not value.name), None) if fails else None
+    return "" if place is None else f"its output {place} has no name"
 
 
 def _along_axis(node: Node, _: Array, shape: Shape) -> Shape:

@@ -10,6 +10,8 @@ from onnx import helper
 
 from dmlsplit.models.graph import Graph, attribute
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, FUSED_MATMUL_SOFTMAX
+from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
+from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import fuse_transposes
 from dmlsplit.onnxruntime.passes.patterns import are_on_dml, reader
 
 _OF_LAST_AXIS: Final = 13
@@ -28,3 +30,11 @@ def matmul_activation_fusion(graph: Graph) -> None:
         default = -1 if graph.facts.opset >= _OF_LAST_AXIS else 1
         made.attribute.append(helper.make_attribute("activation_axis", default if axis is None else axis.i))
         graph.fuse([node, softmax], FUSED_MATMUL_SOFTMAX, node.inputs[:], made)
+
+
+def later_matmul_fusion(graph: Graph) -> None:
+    """Repeats, in place, the fusions of Transposes, factors and Softmaxes with products, as ONNX Runtime does until
+    nothing changes: a Transpose behind which a factor was fused is fused only after a Softmax behind the product."""
+    while fuse_transposes(graph):
+        matmul_scale_fusion(graph)
+        matmul_activation_fusion(graph)

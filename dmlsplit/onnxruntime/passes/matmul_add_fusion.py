@@ -1,5 +1,4 @@
-"""A MatMul and the Add behind it become a Gemm; if they have more than two dimensions, the Gemm is between two
-Reshapes.
+"""A MatMul and the Add behind it become a Gemm; if the first factor is no matrix, the Gemm is between two Reshapes.
 
 Source: matmul_add_fusion.cc of ONNX Runtime; observed.
 """
@@ -9,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from dmlsplit.descriptors.dims import is_static
+from dmlsplit.descriptors.dims import Dim, Shape, is_static
 from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.patterns import other
 
-_TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
+_TYPES: Final = frozenset({"FLOAT", "FLOAT16"})
 
 
 def matmul_add_fusion(graph: Graph) -> None:
@@ -55,13 +54,25 @@ def _made(graph: Graph, node: Node, after: Node) -> str | None:
     if bias is None or graph.facts.data_type(node.inputs[0].name) not in _TYPES:
         return None
     left, right, added = (graph.facts.shape(value.name) for value in (*node.inputs[:2], bias))
-    if left is None or right is None or not is_static(added) or added is None or len(right) != 2:
+    if left is None or right is None or added is None or len(right) != 2:
         return None
-    rows, columns = left[0] if left else None, right[1]
+    columns = right[1]
     if len(left) == 2:
-        return "Gemm" if added in ((columns,), (1, columns), (rows, columns), (rows, 1)) else None
-    reshaped = graph.facts.reshapes_products and len(left) > 2 and is_static((*left, *right))
+        return "Gemm" if _fits(added, left[0], columns) else None
+    reshaped = graph.facts.reshapes_products and left and is_static((*left, *right))
     return RESHAPED_GEMM if reshaped and added == (columns,) else None
+
+
+def _fits(added: Shape, rows: Dim, columns: Dim) -> bool:
+    """True if a bias broadcasts to a matrix of so many rows and columns: sizes fit that are equal numbers or the same
+    symbol."""
+    if len(added) > 2:
+        return False
+    of_row = added[-1:] == (columns,) and columns is not None
+    of_column = added[:1] == (rows,) and rows is not None
+    if len(added) < 2:
+        return of_row
+    return (of_row and (added[0] == 1 or of_column)) or (of_column and added[1] == 1)
 
 
 def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL
-from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, matmul_scale_fusion, product_of
+from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, product_of
 from dmlsplit.onnxruntime.passes.patterns import are_on_dml
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
 
@@ -17,6 +17,11 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
 def matmul_transpose_fusion(graph: Graph) -> None:
     """Fuses, in place, the Transposes that a MatMul or FusedMatMul on DirectML reads with it. A Transpose with other
     readers stays. A factor in front of such a Transpose is also fused."""
+    fuse_transposes(graph)
+
+
+def fuse_transposes(graph: Graph) -> bool:
+    """Does so, and returns True if the graph has changed."""
     changed = False
     for node in graph.nodes:
         if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2 or not are_on_dml(graph, [node]):
@@ -37,8 +42,7 @@ def matmul_transpose_fusion(graph: Graph) -> None:
         if any(turned):
             _fuse(graph, node, before, turned)
             changed = True
-    if changed:
-        matmul_scale_fusion(graph)
+    return changed
 
 
 def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bool] | None]) -> None:

@@ -8,7 +8,10 @@ from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
 from tests.onnxruntime.passes import after, graph_of
 from tests.onnxruntime.placements import TAKES, placed, where
 
-HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one = {1}, float two = {2}>"
+HEAD = (
+    "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) "
+    "<int64[1] one = {1}, float two = {2}, float[2] v = {1, 2}>"
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +22,11 @@ HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one
         ("s = Shape(x) g = Gather(s, one) h = Mul(g, one) o = Expand(x, h)", ["o = Expand(x,h)"]),
         ("s = Shape(y) o = Expand(y, s)", ["s = Shape(y)", "o = Expand(y,s)"]),
         ("k = RandomNormalLike(two) o = Mul(x, k)", ["k = RandomNormalLike(two)", "o = Mul(x,k)"]),
+        (
+            "k = SplitToSequence(one) m = SequenceLength(k) f = Cast<to=1>(m) o = Mul(x, f)",
+            ["k = SplitToSequence(one)", "m = SequenceLength(k)", "f = Cast(m)", "o = Mul(x,f)"],
+        ),
+        ("q, s, z = DynamicQuantizeLinear(v) o = Mul(x, s)", ["o = Mul(x,s)"]),
         ("k = Add(l, one) o = Expand(x, k)", ["k = Add(l,one)", "o = Expand(x,k)"]),
         ("s = Size(x) f = Cast<to=1>(s) o = Mul(y, f)", ["s = Size(x)", "f = Cast(s)", "o = Mul(y,f)"]),
         ("r = Relu(x) a, b = Split(r) s = Shape(a) t = Shape(b) u = Mul(s, t) o = Expand(y, u)", ["o = Expand(y,u)"]),
@@ -27,7 +35,17 @@ HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one
         ("o = Relu(x) s = Shape(o) t = Mul(s, s)", ["o = Relu(x)"]),
     ],
     ids=[
-        *("a Constant", "one after another", "static sizes", "open sizes", "random", "an input", "a Size"),
+        *(
+            "a Constant",
+            "one after another",
+            "static sizes",
+            "open sizes",
+            "random",
+            "a sequence",
+            "quantized",
+            "an input",
+            "a Size",
+        ),
         *("what is computed for Shapes", "what is read besides", "what is read elsewhere", "an output"),
     ],
 )

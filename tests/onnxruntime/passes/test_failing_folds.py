@@ -46,7 +46,26 @@ def test_the_failure_names_the_index():
         f"(float[1] x) => (float[1,3] y) <{DATA}, int64[1] i = {{5}}> {{ g = Gather(d, i) y = Mul(x, g) }}"
     )
     failure = placed_model(made).failure
-    assert failure.message == "g is folded, and its kernel fails: its index 5 is not among 2 elements"
+    assert failure.message == "g is folded, which fails: its index 5 is not among 2 elements"
+
+
+@pytest.mark.parametrize(
+    ("node", "answers"),
+    [
+        ("g, t = Split<axis = 1>(e)", (False, False)),
+        ("g, t = MaxPool<kernel_shape = [1,1]>(f)", FAILS),
+        ("g, t = Split<axis = 1>(x)", (False, False)),
+        ("g, t = MaxPool<kernel_shape = [1,1]>(v)", FOLDS),
+    ],
+    ids=["a Split", "another", "a Split that is not folded", "another that is not folded"],
+)
+def test_an_output_without_a_name(node, answers):
+    body = f"{node} h = ReduceSum<keepdims = 0>(g) y = Mul(z, h)"
+    constants = "float[1,2] e = {1, 2}, float[1,1,2,2] f = {1, 2, 3, 4}"
+    inputs = "float[1] z, float[2,2] x, float[1,1,2,2] v"
+    made = models.text(f"({inputs}) => (float[?] y) <{constants}> {{ {body} }}", 17)
+    made.graph.node[0].output[1] = ""
+    assert tuple([placed_model(made, version).created for version in ("1.24.4", "1.30.0")]) == answers
 
 
 def test_an_index_outside_of_a_shape():

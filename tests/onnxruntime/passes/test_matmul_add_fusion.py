@@ -27,6 +27,10 @@ HEAD = (
             "a = MatMul(z, w) o = Add(r, a)",
             ["o/product = ReshapedGemm(o/Reshape,w,r)", "o/Reshape = Reshape(z)", "o = Reshape(o/product)"],
         ),
+        (
+            "a = MatMul(r3, w) o = Add(a, r)",
+            ["o/product = ReshapedGemm(o/Reshape,w,r)", "o/Reshape = Reshape(r3)", "o = Reshape(o/product)"],
+        ),
         ("a = MatMul(z, w) o = Add(a, q)", ["a = MatMul(z,w)", "o = Add(a,q)"]),
         ("a = MatMul(z, z2) o = Add(a, r3)", ["a = MatMul(z,z2)", "o = Add(a,r3)"]),
         ("a = MatMul(x, w) o = Add(a, a)", ["a = MatMul(x,w)", "o = Add(a,a)"]),
@@ -39,6 +43,7 @@ HEAD = (
         "a scalar",
         "more dimensions",
         "stacked",
+        "a vector",
         "stacked, a matrix",
         "stacked, both",
         "twice",
@@ -47,6 +52,25 @@ HEAD = (
 )
 def test_a_gemm_is_made_of_matrices(body, expected):
     assert after(matmul_add_fusion, f"{HEAD} {{ {body} }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "added", "fused"),
+    [
+        ("float[n,3]", "float[n,4]", True),
+        ("float[n,3]", "float[n,1]", True),
+        ("float[n,3]", "float[m,4]", False),
+        ("float[?,3]", "float[?,4]", False),
+        ("float[n,3]", "float[1,n]", False),
+        ("double[2,3]", "double[4]", False),
+    ],
+    ids=["rows", "a column", "other rows", "unnamed rows", "other columns", "DOUBLE"],
+)
+def test_open_sizes_and_types(read, added, fused):
+    """As ONNX Runtime fuses them, asked live."""
+    kind = read.split("[")[0]
+    body = f"({read} x, {kind}[3,4] w, {added} z) => ({kind}[?,?] o) {{ a = MatMul(x, w) o = Add(a, z) }}"
+    assert (after(matmul_add_fusion, body) == ["o = Gemm(x,w,z)"]) is fused
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
+from dmlsplit.onnxruntime.passes.matmul_activation_fusion import later_matmul_fusion, matmul_activation_fusion
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, matmul_scale_fusion, product_of
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from tests.onnxruntime.passes import graph_of, left
@@ -67,7 +67,7 @@ def test_a_factor_behind_a_transpose():
     body = "t = Transpose<perm=[0,2,1]>(x) m = Mul(t, k) p = MatMul(m, y) o = Div(p, two)"
     in_front = "m = Mul(x, k) t = Transpose<perm=[0,2,1]>(m) p = MatMul(t, y) o = Div(p, two)"
     for each in (body, in_front):
-        (node,) = fused(each, "", matmul_scale_fusion, matmul_transpose_fusion).nodes
+        (node,) = fused(each, "", matmul_transpose_fusion, matmul_scale_fusion, later_matmul_fusion).nodes
         assert product_of(node) == Product(alpha=0.25, trans_a=1)
 
 
@@ -85,3 +85,16 @@ def test_a_softmax_behind_a_fused_product():
     assert left(graph) == ["o = FusedMatMulActivation(x,y)"]
     graph = fused("m = MatMul(x, u) o = Softmax(m)", "", matmul_transpose_fusion, matmul_activation_fusion)
     assert [node.op_type for node in graph.nodes] == ["MatMul", "Softmax"]
+
+
+def test_a_softmax_is_fused_before_a_transpose_behind_a_factor():
+    """As ONNX Runtime repeats the passes, asked live of 1.18.0 to 1.30.0."""
+    graph = fused(
+        "t = Transpose<perm=[0,2,1]>(x) m = Mul(t, k) p = MatMul(m, y) o = Softmax(p)",
+        "",
+        matmul_transpose_fusion,
+        matmul_scale_fusion,
+        matmul_activation_fusion,
+        later_matmul_fusion,
+    )
+    assert left(graph) == ["t = Transpose(x)", "o = FusedMatMulActivation(t,y)"]
