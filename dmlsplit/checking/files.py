@@ -1,9 +1,9 @@
 """`dmlsplit check` without its command line: judges the operators of files, one file after another or several at once.
 
 The walk of a file: judge_files, judge_file, read_entries (front_ends.py), judge_entry, and from there judge_node
-(node_verdicts.py) for a node of a model, judged (judging.py) for the descriptor of an operator or a graph. The results
-(results.py) are completed with what the question asks for besides (compatibility.py, asking.py), and go to
-report/formats.py.
+(node_verdicts.py) for a node of a model, judged (judging.py) for the descriptor of an operator or a graph. judge_file
+then completes the results (results.py) with what the question asks for besides (compatibility.py, asking.py), and they
+go to report/formats.py.
 """
 
 from __future__ import annotations
@@ -135,28 +135,23 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
     """
     judged: set[int] = set()
     try:
-        yield from _completed(_judged_entries(file, question, judged), question)
+        found = _judged_entries(file, question, judged)
+        if question.name_fixes:
+            found = _with_fixes(found)
+        if question.columns:
+            from dmlsplit.checking.compatibility import with_columns  # of pages only
+
+            found = with_columns(found, question.columns, question.targets[0])
+        if question.builds:
+            from dmlsplit.checking.asking import with_answers  # most questions are answered by tables
+
+            found = with_answers(found, question.builds, question.keep)
+        yield from (result for _, _, result in found)
         return
     except Exception as error:
         fault = fault_of(error)
     # Only here are the exception's frames, and all that they held, gone.
     yield from (_not_read(file, len(judged), fault, target) for target in question.targets)
-
-
-def _completed(judged: Iterator[JudgedEntry], question: Question) -> Iterator[Result]:
-    """Yields the results with what else the question asks for: rewritings of refused operators, columns of nodes, and
-    answers of the real library."""
-    if question.name_fixes:
-        judged = _with_fixes(judged)
-    if question.columns:
-        from dmlsplit.checking.compatibility import with_columns  # of pages only
-
-        judged = with_columns(judged, question.columns, question.targets[0])
-    if question.builds:
-        from dmlsplit.checking.asking import with_answers  # most questions are answered by tables
-
-        judged = with_answers(judged, question.builds, question.keep)
-    return (result for _, _, result in judged)
 
 
 def _with_fixes(judged: Iterable[JudgedEntry]) -> Iterator[JudgedEntry]:
