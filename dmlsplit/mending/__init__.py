@@ -67,6 +67,9 @@ def legalize_model(
     Raises NotLegalizedError, which says what cannot be legalized and why; InputError if the source is not a model;
     OSError if a file cannot be read.
     """
+    from dmlsplit.formats.arguments import check_source
+
+    check_source(source)
     with rarely_collected(), mended_model(source, target, allow_paths) as found:
         if found.refusals:
             raise NotLegalizedError([str(refusal) for refusal in found.refusals], target.name)
@@ -88,12 +91,10 @@ def mended_model(
         import onnx
     except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.arguments import check_source
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
     from dmlsplit.mending.mending import mended
     from dmlsplit.mending.source import SourceModel, mapped
 
-    check_source(source)
     if isinstance(source, onnx.ModelProto):
         source = source.SerializeToString()
     if isinstance(source, bytes):

@@ -15,7 +15,7 @@ import onnx
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.onnx.protobuf import add_document, refill, text
 from dmlsplit.mending.editing import Original, node_text
-from dmlsplit.mending.judged import JudgedModel, Step
+from dmlsplit.mending.judged import Step
 from dmlsplit.mending.sites import Body, Site
 from dmlsplit.mending.source import origin
 from dmlsplit.mending.words import Change, document
@@ -26,11 +26,12 @@ _MAKING: Final = frozenset({_NAME, "leave-out"})
 """The changes that may make tensors without elements."""
 
 
-def without_empty_inputs(judged: JudgedModel, original: Original, changes: Sequence[Change]) -> Step:
-    """Returns the model, judged again, with the Concats that read nothing without elements from a node that `changes`
-    made, if they read anything else; and the changes. The given model is not changed."""
-    if _MAKING.isdisjoint(name for change in changes for name in change.names):
-        return Step(judged)
+def without_empty_inputs(step: Step, original: Original) -> None:
+    """Takes, from the Concats in `step`, the inputs without elements that a node made by its changes computes, if they
+    read anything else."""
+    if _MAKING.isdisjoint(name for change in step.changes for name in change.names):
+        return
+    judged = step.judged
     calls: dict[Spot, list[Site]] = {}
     for site in judged.sites:
         if isinstance(site.node, JoinNode):
@@ -56,7 +57,7 @@ def without_empty_inputs(judged: JudgedModel, original: Original, changes: Seque
         add_document(after, document([_NAME], sites[0].path, judged.target.name, why))
         edits.setdefault(place, {})[index] = [after]
         made.append(Change(sites[0].path, (_NAME,), why, (node_text(before),), (node_text(after),)))
-    return Step(judged.with_nodes(edits), made) if edits else Step(judged)
+    step.take(edits, made)
 
 
 def _new_tensors(body: Body) -> Iterator[str]:

@@ -37,40 +37,45 @@ Options: TypeAlias = Callable[[FaultKind, str], Sequence[tuple[Cure, range]]]
 
 @dataclass(eq=False, repr=False)
 class Cured(Step):
-    """A model whose graphs are right if `refusals` is empty; `unknown` lists the nodes whose graphs are not known."""
+    """A model with cures; `refusals` has the fault for which none is left."""
 
     made_for: dict[Key, Change] = field(default_factory=dict)
     """The change that was made for each fault."""
 
 
-def cured(model: JudgedModel, original: Original) -> Cured:
-    """Returns the model after cures that make its graphs right in a session of the target's runtime or, in `refusals`,
-    the reason why none do.
+def cure(step: Step, original: Original) -> None:
+    """Cures the wrong graphs of `step` in a session of the target's runtime, and adds the nodes whose graphs are not
+    known; if no cure helps, adds the reason.
 
     The session's own answers about Splits and Concats are requested only after no fault is left in the known graphs.
     """
+    judged = step.judged
     chosen: dict[Key, int] = {}
     asked: dict[Key, GraphFinding] = {}
     work: Work | None = None
-    trial = Cured(model)
-    for _ in range(_ROUNDS + len(model.sites)):
+    trial = Cured(judged)
+    for _ in range(_ROUNDS + len(judged.sites)):
         wrong = errors(trial.judged) or wrong_graphs(trial.judged.views)
         if not wrong:
+            step.judged = trial.judged
+            step.changes += trial.changes
             unknown = [each for each in trial.judged.findings if each.fault is None]
-            trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in unknown]
-            return trial
+            step.unknown += [Refusal(each.path, each.diagnostic.message) for each in unknown]
+            return
         incurable = [each for each in wrong if each.fault is None or not ways(each.fault.kind, each.directml)]
         if incurable:
-            return _refused(model, incurable[0])
+            wrong = incurable
+            break
         for key, finding in keyed(wrong).items():
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
-        work = work or Work(model, original, ways)
+        work = work or Work(judged, original, ways)
         trial.judged.release()
         trial = work.tried(chosen, asked)
         if trial.refusals:
-            return trial
-    return _refused(model, wrong[0])
+            step.refusals += trial.refusals
+            return
+    step.refusals.append(Refusal(wrong[0].path, f"no cure is known: {wrong[0].diagnostic.message}"))
 
 
 def errors(judged: JudgedModel) -> list[GraphFinding]:
@@ -89,10 +94,6 @@ def keyed(found: Iterable[GraphFinding]) -> dict[Key, GraphFinding]:
             keys[finding.fault.without_buffer, finding.node, alike[name]] = finding
             alike[name] += 1
     return keys
-
-
-def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
-    return Cured(judged, refusals=[Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")])
 
 
 class _Changed(NamedTuple):

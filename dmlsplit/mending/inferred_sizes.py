@@ -14,7 +14,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import add_document, text
 from dmlsplit.mending.editing import Original, node_text
-from dmlsplit.mending.judged import JudgedModel, Step
+from dmlsplit.mending.judged import Step
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.inferred_sizes import UninferredSize
@@ -22,11 +22,12 @@ from dmlsplit.onnxruntime.inferred_sizes import UninferredSize
 _NAME: Final = "drop-allowzero"
 
 
-def without_allowzero(judged: JudgedModel, original: Original) -> Step:
-    """Returns the model, judged again, with the Reshapes changed whose kernel does not infer a size; the changes; and
-    the Reshapes that stay, with the reason. The given model is not changed."""
+def without_allowzero(step: Step, original: Original) -> None:
+    """Changes the Reshapes in `step` whose kernel does not infer a size; if one cannot be changed, adds it with the
+    reason, and changes nothing."""
+    judged = step.judged
     if not judged.uninferred_sizes:
-        return Step(judged)
+        return
     calls: dict[Spot, list[UninferredSize]] = {}
     refusals: list[Refusal] = []
     for spot, found in judged.uninferred_sizes:
@@ -36,7 +37,7 @@ def without_allowzero(judged: JudgedModel, original: Original) -> Step:
             calls.setdefault(spot, []).append(found)
     counts = Counter(spot for spots in judged.spots.values() for spot in spots)
     edits: dict[Place, dict[int, Sequence[onnx.NodeProto]]] = {}
-    changes = []
+    changes: list[Change] = []
     for (place, index), (first, *others) in calls.items():
         body = judged.bodies.at(place)
         assert body is not None
@@ -52,6 +53,4 @@ def without_allowzero(judged: JudgedModel, original: Original) -> Step:
         add_document(made, document([_NAME], first.path, judged.target.name, first.why))
         edits.setdefault(place, {})[index] = [made]
         changes.append(Change(first.path, (_NAME,), first.why, (node_text(before),), (node_text(made),)))
-    if refusals or not edits:
-        return Step(judged, refusals=refusals)
-    return Step(judged.with_nodes(edits), changes)
+    step.take(edits, changes, refusals)

@@ -334,6 +334,16 @@ class Step:
     unknown: list[Refusal] = field(default_factory=list)
     """Nodes with unknown facts that a judgement needs."""
 
+    def take(
+        self, edits: Mapping[Place, Replacement], changes: Sequence[Change], refusals: Sequence[Refusal] = ()
+    ) -> None:
+        """Adds the refusals; if there are none, replaces nodes of the model by `edits` (as for `with_nodes`), which
+        `changes` describe."""
+        self.refusals += refusals
+        if edits and not refusals:
+            self.judged = self.judged.with_nodes(edits)
+            self.changes += changes
+
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Returns a copy of the model without weights. Raises InputError if it is not a model."""

@@ -19,7 +19,7 @@ from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.empty_inputs import without_empty_inputs
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
-from dmlsplit.mending.graph_cures import cured
+from dmlsplit.mending.graph_cures import cure
 from dmlsplit.mending.inferred_sizes import without_allowzero
 from dmlsplit.mending.judged import JudgedModel, Step, doubts, failing_elsewhere, faults, observed, session_of
 from dmlsplit.mending.quantization_axes import along_axes
@@ -129,14 +129,12 @@ def _accepted(judged: JudgedModel, original: Original) -> Step:
         return found
     if found.changes:
         found.judged = judged.changed(judged.model)
-    for step in (at_older_opset, within_ranks):
-        _add(found, step(found.judged, original))
+    at_older_opset(found, original)
+    within_ranks(found, original)
     for step in (without_quantized_faults, along_axes, without_allowzero) if not found.refusals else ():
-        _add(found, step(found.judged, original))
+        step(found, original)
     for _ in range(_ROUNDS):
-        replaced, changes, refusals = _rewritten(found.judged, original)
-        found.changes += changes
-        found.refusals += refusals
+        replaced = _rewritten(found, original)
         if not replaced or found.refusals:
             break
         found.judged.release()
@@ -145,28 +143,18 @@ def _accepted(judged: JudgedModel, original: Original) -> Step:
     found.refusals += [] if found.refusals else [Refusal("", why) for why in found.judged.not_loaded]
     if found.refusals:
         return found
-    _add(found, cured(found.judged, original))
+    cure(found, original)
     if found.refusals:
         return found
-    _add(found, without_empty_inputs(found.judged, original, found.changes))
+    without_empty_inputs(found, original)
     if found.changes:
-        # new nodes may have operators that the model did not have
-        _add(found, at_older_opset(found.judged, original))
+        at_older_opset(found, original)  # new nodes may have operators that the model did not have
     views = found.judged.views
     found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v))
     if not found.refusals:
         elsewhere = failing_elsewhere(found.judged) or found.judged.failure
         found.refusals += [Refusal("", elsewhere)] if elsewhere else []
     return found
-
-
-def _add(found: Step, step: Step) -> None:
-    """Adds to `found`, in place, the next step, which began with its model."""
-    found.judged = step.judged
-    found.changes += step.changes
-    found.refusals += step.refusals
-    found.left += [each for each in step.left if each not in found.left]
-    found.unknown += step.unknown
 
 
 def _unknown(found: Step) -> Iterator[Refusal]:
@@ -195,27 +183,23 @@ def _name_apart(judged: JudgedModel) -> None:
                 node.name = judged.names.fresh(name)
 
 
-def _rewritten(
-    judged: JudgedModel, original: Original
-) -> tuple[dict[Place, dict[int, list[onnx.NodeProto]]], list[Change], list[Refusal]]:
-    """Returns the nodes that replace nodes that the target does not accept, by graph and index; the changes; and the
-    nodes that cannot be replaced, with the reason."""
-    changes: list[Change] = []
-    refusals: list[Refusal] = []
+def _rewritten(step: Step, original: Original) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
+    """Returns the nodes that replace nodes of `step` that the target does not accept, by graph and index. Adds the
+    changes, and the nodes that cannot be replaced, with the reason."""
     calls: dict[tuple[Place, int], list[View]] = {}
-    for view in judged.views:
+    for view in step.judged.views:
         calls.setdefault((view.site.place, view.site.index), []).append(view)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
     for (place, index), group in calls.items():
         try:
-            made = _node(judged, original, group)
+            made = _node(step.judged, original, group)
         except CannotMend as refused:
-            refusals.append(Refusal(group[0].site.path, str(refused)))
+            step.refusals.append(Refusal(group[0].site.path, str(refused)))
             continue
         if made is not None:
             replaced.setdefault(place, {})[index], change = made
-            changes.append(change)
-    return replaced, changes, refusals
+            step.changes.append(change)
+    return replaced
 
 
 def _node(judged: JudgedModel, original: Original, group: Sequence[View]) -> tuple[list[onnx.NodeProto], Change] | None:

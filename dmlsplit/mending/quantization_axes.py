@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from dmlsplit.formats.onnx.protobuf import Names, add_document, text
 from dmlsplit.mending.constants import cast_node, constant_nodes
 from dmlsplit.mending.editing import Original, node_text
-from dmlsplit.mending.judged import JudgedModel, Step
+from dmlsplit.mending.judged import Step
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.quantization_axes import OffAxis
@@ -23,9 +23,10 @@ from dmlsplit.onnxruntime.quantization_axes import OffAxis
 _NAME: Final = "dequantize-by-axis"
 
 
-def along_axes(judged: JudgedModel, original: Original) -> Step:
-    """Returns the model, judged again, with the DequantizeLinears replaced that are not computed along their axis; the
-    changes; and the quantizations that no change helps, with the reason. The given model is not changed."""
+def along_axes(step: Step, original: Original) -> None:
+    """Replaces the DequantizeLinears in `step` that are not computed along their axis; if no change helps a
+    quantization, adds it with the reason, and changes nothing."""
+    judged = step.judged
     calls: dict[Spot, list[OffAxis]] = {}
     refusals: list[Refusal] = []
     for spot, node in judged.off_axis:
@@ -34,7 +35,7 @@ def along_axes(judged: JudgedModel, original: Original) -> Step:
         else:
             calls.setdefault(spot, []).append(node)
     edits: dict[Place, dict[int, Sequence[onnx.NodeProto]]] = {}
-    changes = []
+    changes: list[Change] = []
     for (place, index), (node, *others) in calls.items():
         body = judged.bodies.at(place)
         assert body is not None
@@ -48,9 +49,7 @@ def along_axes(judged: JudgedModel, original: Original) -> Step:
             add_document(each, said)
         edits.setdefault(place, {})[index] = made
         changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
-    if refusals or not edits:
-        return Step(judged, refusals=refusals)
-    return Step(judged.with_nodes(edits), changes)
+    step.take(edits, changes, refusals)
 
 
 def _computed(original: onnx.NodeProto, node: OffAxis, taken: Names) -> list[onnx.NodeProto]:

@@ -37,29 +37,28 @@ _ROUNDS: Final = 3
 _Edits: TypeAlias = dict[int, Sequence[onnx.NodeProto]]
 
 
-def without_quantized_faults(judged: JudgedModel, original: Original) -> Step:
-    """Returns the model, judged again, without operators for quantized elements that make session creation fail; the
-    changes; and the nodes that no change helps, with the reason. The given model is not changed."""
-    changes: list[Change] = []
+def without_quantized_faults(step: Step, original: Original) -> None:
+    """Removes from `step` the operators for quantized elements that make session creation fail; adds the nodes that no
+    change helps, with the reason."""
     for _ in range(_ROUNDS):
+        judged = step.judged
         faults: dict[Spot, list[QuantizedFault]] = {}
-        refusals: list[Refusal] = []
         for spot, fault in judged.quantized_faults:
             if spot is None or judged.bodies.at(spot[0]) is None or cure_of(fault) is None:
-                refusals.append(Refusal(fault.path, fault.why))
+                step.refusals.append(Refusal(fault.path, fault.why))
             else:
                 faults.setdefault(spot, []).append(fault)
-        if refusals or not faults:
-            return Step(judged, changes, refusals)
+        if step.refusals or not faults:
+            return
         edits: dict[Place, _Edits] = {}
         for spot, found in faults.items():
             try:
                 change = _changed(judged, original, spot, found, edits.setdefault(spot[0], {}))
             except CannotMend as refused:
-                return Step(judged, changes, [Refusal(found[0].path, str(refused))])
-            changes += () if change is None else (change,)
-        judged = judged.with_nodes(edits)
-    return Step(judged, changes)
+                step.refusals.append(Refusal(found[0].path, str(refused)))
+                return
+            step.changes += () if change is None else (change,)
+        step.judged = judged.with_nodes(edits)
 
 
 def _changed(

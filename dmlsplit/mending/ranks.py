@@ -16,7 +16,7 @@ from onnx import helper
 from dmlsplit.formats.onnx.protobuf import Names, add_document, refill, text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import Original, node_text
-from dmlsplit.mending.judged import JudgedModel, Step
+from dmlsplit.mending.judged import Step
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
@@ -26,15 +26,14 @@ _SHAPE_IS_INPUT: Final = 5
 """The first opset in which the shape is an input of Reshape."""
 
 
-def within_ranks(judged: JudgedModel, original: Original) -> Step:
-    """Returns the model, judged again, with Reshapes around the nodes whose ranks make session creation fail; the
-    changes; and the nodes that Reshapes cannot help, with the reason. The given model is not changed."""
+def within_ranks(step: Step, original: Original) -> None:
+    """Adds to `step` the Reshapes around the nodes whose ranks make session creation fail, and the nodes that Reshapes
+    cannot help, with the reason."""
+    judged = step.judged
     calls: dict[Spot, list[BeyondRank]] = {}
-    changes: list[Change] = []
-    refusals: list[Refusal] = []
     for spot, node in judged.beyond_rank:
         if spot is None:
-            refusals.append(Refusal(node.path, node.why))
+            step.refusals.append(Refusal(node.path, node.why))
         else:
             calls.setdefault(spot, []).append(node)
     bodies, taken = judged.bodies, judged.names
@@ -46,17 +45,16 @@ def within_ranks(judged: JudgedModel, original: Original) -> Step:
         if body is None or node.graph.opset < _SHAPE_IS_INPUT:
             found = "its graph is an attribute of a function call, or its opset is below 5"
         if isinstance(found, str):
-            refusals.append(Refusal(node.path, f"{node.why}, and {found}"))
+            step.refusals.append(Refusal(node.path, f"{node.why}, and {found}"))
             continue
         assert body is not None
         whole = original(body.node[index])
         said = document([_NAME], node.path, judged.target.name, node.why)
         made = _with_reshapes(whole, node, found[0], taken, said)
         edits.setdefault(place, {})[index] = made
-        changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
-    if not edits:
-        return Step(judged, refusals=refusals)
-    return Step(judged.with_nodes(edits), changes, refusals)
+        step.changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
+    if edits:
+        step.judged = judged.with_nodes(edits)
 
 
 def _with_reshapes(

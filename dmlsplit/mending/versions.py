@@ -188,12 +188,13 @@ def _rewrite_judged(judged: JudgedModel, original: Original, wanted: int, text_o
     replace_nodes(judged.model, replaced)
 
 
-def at_older_opset(judged: JudgedModel, original: Original) -> Step:
-    """Returns the model, judged again, in the opset in which more nodes run on DirectML, and the changes; `judged`
-    itself if there is no such opset, or if the model has another meaning there, which `left` says."""
+def at_older_opset(step: Step, original: Original) -> None:
+    """Converts the model of `step` to the opset in which more nodes run on DirectML, if there is one; says in `left` if
+    the model has another meaning there."""
+    judged = step.judged
     older = judged.older_opset
     if older is None:
-        return Step(judged)
+        return
     reason = f"{moved_text(older)} on the CPU, but on DirectML at opset {older.opset}"
     model, own = deepcopy(judged.model), opset_of(judged.model)
     why = older.why or different_bodies(model, older.opset)
@@ -203,9 +204,12 @@ def at_older_opset(judged: JudgedModel, original: Original) -> Step:
         changes += with_older_opset(original, model, older.opset, documentation)
         found = judged.changed(model)
         if judged.failure or not found.failure:
-            return Step(found, changes)
+            step.judged = found
+            step.changes += changes
+            return
         why = "the session fails there"
-    return Step(judged, left=[Refusal("", f"{reason}: {why}")])
+    left = Refusal("", f"{reason}: {why}")
+    step.left += [left] if left not in step.left else []
 
 
 def different_bodies(model: onnx.ModelProto, opset: int) -> str:
