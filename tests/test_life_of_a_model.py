@@ -104,7 +104,7 @@ def test_the_modules_are_entered_in_the_order_of_the_page(tmp_path, title, statu
     assert [module for module in entered if module in modules] == modules
 
 
-@pytest.mark.parametrize(("command", "stays", "modules"), [("check", 16, 10), ("legalize", 18, 13)])
+@pytest.mark.parametrize(("command", "stays", "modules"), [("check", 16, 10), ("legalize", 14, 13)])
 def test_the_way_down_to_a_finding_is_short(tmp_path, command, stays, modules):
     onnx = pytest.importorskip("onnx")
     from tests.models import text

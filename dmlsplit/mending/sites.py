@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -10,12 +10,11 @@ import onnx
 
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx.protobuf import graphs_of, text
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.models.inference import Inference
-from dmlsplit.models.onnx_nodes import Hint
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.models.reading import Reader
 from dmlsplit.models.scope import Scope
@@ -99,29 +98,25 @@ class _SiteReader(Reader):
         super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
         self.scopes: dict[Place, list[Scope]] = {}
-        self._places: dict[int, Place] = {}
-        """The places of these scopes, by identity."""
 
     def _reads(self, nodes: Sequence[onnx.NodeProto]) -> bool:
         found = self._infers or super()._reads(nodes)
         self.typed = self.typed and found
         return found
 
-    def _graph(
-        self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
-    ) -> Iterator[SplitNode | JoinNode | OtherNode]:
-        place = self._places[id(scope)] = Place(calls[-1] if calls else None, scope.steps)
-        self.scopes.setdefault(place, []).append(scope)
-        yield from super()._graph(scope, model, calls, failure)
+    def _entered(self, scope: Scope, calls: tuple[Key, ...]) -> None:
+        self.scopes.setdefault(_place(scope, calls), []).append(scope)
 
-    def _judged(
-        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
-    ) -> SplitNode | JoinNode:
-        found = super()._judged(index, node, scope, calls, hint)
-        self.sites.append(Site(self._places[id(scope)], index, node, found, scope))
-        return found
+    def _found(
+        self, found: SplitNode | JoinNode, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...]
+    ) -> None:
+        self.sites.append(Site(_place(scope, calls), index, node, found, scope))
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:
         none = not self._infers and super()._needs_none(graph)
         self.typed = self.typed and not none
         return none
+
+
+def _place(scope: Scope, calls: Sequence[Key]) -> Place:
+    return Place(calls[-1] if calls else None, scope.steps)

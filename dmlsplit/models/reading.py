@@ -94,12 +94,15 @@ class Reader:
     def _graph(
         self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
+        self._entered(scope, calls)
         for index, node in enumerate(scope.graph.node):
             key = self._functions.key_of(node)
             if key is not None:
                 yield from self._call(node, key, scope, model, calls)
             elif node.op_type in _JUDGED and domain_of(node) == "":
-                yield self._judged(index, node, scope, calls, Hint(failure, self._options, not calls))
+                found = _JUDGED[node.op_type](node, scope, Hint(failure, self._options, not calls))
+                self._found(found, index, node, scope, calls)
+                yield found
             elif node.op_type in LOOKED_FOR:
                 yield _other(node, scope)
             for _, child in scope.children(index) if node.attribute else ():
@@ -108,12 +111,14 @@ class Reader:
                         raise LimitError(Limit.ONNX_DEPTH, Limit.ONNX_DEPTH.most)
                     yield from self._graph(child, model, calls, failure)
 
-    def _judged(
-        self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
-    ) -> SplitNode | JoinNode:
-        """Returns the judged Split or Concat with this index in its graph. `calls` are the functions around it, the
-        innermost last."""
-        return _JUDGED[node.op_type](node, scope, hint)
+    def _entered(self, scope: Scope, calls: tuple[Key, ...]) -> None:
+        """Called before a graph is read, for readers that record it. `calls` are the functions around it, the innermost
+        last."""
+
+    def _found(
+        self, found: SplitNode | JoinNode, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...]
+    ) -> None:
+        """Called for each Split and Concat, which has this index in its graph, for readers that record it."""
 
     def _call(
         self, node: onnx.NodeProto, key: Key, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...]
