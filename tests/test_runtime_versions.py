@@ -133,6 +133,8 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("follows_computed_sizes", "1.24.1"),
         ("transposes_empty_constants", "1.24.1"),
         ("fuses_new_products", "1.30.0"),
+        ("normalizes_new_casts", "1.30.0"),
+        ("checks_scales", "1.24.1"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

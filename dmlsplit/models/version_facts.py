@@ -13,7 +13,8 @@ _NEW_CONV: Final = 22
 """From this version of Conv on, old versions of ONNX Runtime do not change its weights."""
 _FIRST_REMOVED_CAST: Final = 13
 _NEW_CAST: Final = 21
-"""From this version of Cast on, old versions of ONNX Runtime do not remove one that a Shape reads."""
+"""From this version of Cast on, old versions of ONNX Runtime do not remove one that a Shape or a normalization
+reads."""
 _NEW_DROPOUT: Final = 22
 """From this version of Dropout on, old versions of ONNX Runtime do not remove one."""
 _NEW_TRANSPOSE: Final = 21
@@ -97,6 +98,12 @@ class VersionFacts(Protocol):
     def makes_layer_norms(self) -> bool:
         """True if nodes that compute a LayerNormalization are replaced by one, before nodes are placed."""
         return self.opset >= _FIRST_LAYER_NORM and self.traits.fuses_first
+
+    @property
+    def normalizes_casts(self) -> bool:
+        """True if Casts among nodes that compute a LayerNormalization become part of it; False without both."""
+        known = self.opset < _NEW_CAST or self.traits.normalizes_new_casts
+        return {"Cast", "ReduceMean"} <= self.operators_in_file and known
 
     @property
     def removes_dropouts(self) -> bool:

@@ -44,6 +44,7 @@ from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, moves_any_type
 from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
+from dmlsplit.onnxruntime.passes.layer_norm_fusion import of_several_types
 from dmlsplit.onnxruntime.passes.matmul_bn_fusion import unfit_products
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
@@ -271,6 +272,7 @@ def _traits_of_failures(graph: SessionGraph) -> tuple[bool, ...]:
         traits.follows_computed_sizes and not operators.isdisjoint(_WITH_FUNCTIONS),
         traits.transposes_empty_constants and "Transpose" in operators,
         graph.fuses_any_product,
+        graph.normalizes_casts,
     )
 
 
@@ -297,6 +299,10 @@ def _failures(
     for node, why in graph.graph.failing.items():
         path = graph.path(node.index)
         found.append(Failure(OPTIMIZING, f"{path} is folded, which fails: {why}", node=path))
+    for node, read, scale in of_several_types(optimized(graph)):
+        path = graph.path(node.index)
+        why = f"{path} becomes a LayerNormalization of {read} with a scale of {scale}"
+        found.append(Failure(OPTIMIZING, why, node=path))
     for node, why in unfit_products(optimized(graph)):
         path = graph.path(node.index)
         why = f"{path} becomes one Gemm with its MatMul, which fails: {why}"

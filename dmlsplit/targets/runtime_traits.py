@@ -71,6 +71,10 @@ class RuntimeTraits:
     nodes are placed."""
     passed_by_transposes: frozenset[str] = frozenset()
     """The operators over which not every version moves Transposes, and this one does; Gelu is that of opset 20."""
+    normalizes_new_casts: bool = False
+    """True if Casts of version 21 or newer become part of the LayerNormalization that replaces nodes around them."""
+    checks_scales: bool = False
+    """True if a LayerNormalization is fused with the sum in front of it only if its scale and bias are vectors."""
     reads_half_epsilons: bool = False
     """True if a LayerNormalization that replaces other nodes also takes its epsilon from a constant of FLOAT16."""
     ifs_read_sequences: bool = False
@@ -224,6 +228,7 @@ _1_23: Final = replace(
 _1_24: Final = replace(
     _1_23,
     uninferred=frozenset(),
+    checks_scales=True,
     checks_stored_tensors=True,
     follows_computed_sizes=True,
     transposes_empty_constants=True,
@@ -246,6 +251,7 @@ _1_30: Final = replace(
     removes_new_dropouts=True,
     removes_new_casts=True,
     reads_half_epsilons=True,
+    normalizes_new_casts=True,
     passed_by_transposes=_1_24.passed_by_transposes | {"Elu"},
     captures_no_cpu_alone=True,
     follows_axes=True,

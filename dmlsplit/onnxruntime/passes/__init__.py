@@ -101,7 +101,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, common_subexpression_elimination, asks="compares_all_numbers"),
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes keeps_sizes_of_others"),
     _pass(1, gelu_fusion, "Erf", "makes_gelus"),
-    _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
+    _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons normalizes_casts"),
     MOVES,
 )
 """The passes that run before nodes are placed and determine their sizes, in order."""
@@ -124,10 +124,10 @@ PASSES: Final = (
     _pass(2, quick_gelu_fusion, "Sigmoid"),
     _pass(2, fast_gelu_fusion, "Tanh"),
     _pass(2, contributed_gelu_fusion, "Erf", "makes_gelus"),
-    _pass(2, later_layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
+    _pass(2, later_layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons normalizes_casts"),
     _pass(2, bias_gelu_fusion, "Erf Tanh"),
     _pass(2, later_matmul_add_fusion, "MatMul", "fuses_attentions"),
-    _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean"),
+    _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean", "checks_scales"),
     _pass(2, matmul_transpose_fusion, "Transpose"),
     _pass(2, matmul_scale_fusion, "MatMul"),
     _pass(2, matmul_activation_fusion, "Softmax"),

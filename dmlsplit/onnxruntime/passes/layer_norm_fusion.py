@@ -2,16 +2,18 @@
 
 Source: layer_norm_fusion.cc of ONNX Runtime: d = x - ReduceMean(x), d / Sqrt(ReduceMean(d ^ 2) + epsilon) * scale +
 bias. From opset 17 and version 1.20.1 on, it runs before nodes are placed. As in the source, the exponent and the
-position of the mean among the Sub's inputs are not checked.
+position of the mean among the Sub's inputs are not checked. Casts in front of x, behind d and behind the quotient are
+removed; from opset 17 on, session creation fails if x then is of another type than the scale.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from onnx import helper
 
-from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
+from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_once, is_shared, other, producer, reader
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
@@ -20,6 +22,8 @@ _EPSILON: Final = 1e-5
 1.24.4."""
 _NEW_AXES: Final = 18
 """The first version of ReduceMean whose axes are an input."""
+_OF_ONE_TYPE: Final = 17
+"""From this opset on, all inputs of a LayerNormalization are of one type."""
 
 
 def layer_norm_fusion(graph: Graph) -> None:
@@ -48,16 +52,35 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
         scale, bias = (value for value in parameters if value is not None)
         if graph.facts.shape(scale.known) != graph.facts.shape(bias.known) or scale.producer in nodes:
             continue
-        if any(each.op_type == "Cast" for each in (*nodes, *node.producers)):
-            for each in nodes:
-                each.doubts |= {Doubt.FUSED}
-            continue
         source, add = node.inputs[0], next(each for each in nodes if each.op_type == "Add")
+        cast = source.producer
+        if cast is not None and _is_only_normalized(graph, cast, nodes, placed=placed):
+            source, nodes = cast.inputs[0], [cast, *nodes]
         inputs, names = [source, scale, bias], [source.name, scale.name, bias.name]
         made = helper.make_node(
             "LayerNormalization", names, list(nodes[-1].proto.output), axis=-1, epsilon=_epsilon(graph, add)
         )
         graph.fuse(nodes, "LayerNormalization", inputs, made)
+
+
+def of_several_types(graph: Graph) -> Iterator[tuple[Node, str, str]]:
+    """Yields the LayerNormalizations that fail session creation, because their input is of another type than their
+    scale, or of one that is not normalized; with both types."""
+    for node in graph.nodes:
+        if node.op_type != "LayerNormalization" or len(node.inputs) < 2:
+            continue
+        read, scale = (graph.facts.data_type(value.known_type) for value in node.inputs[:2])
+        if read is None or scale is None or read == scale:
+            continue
+        if graph.facts.opset >= _OF_ONE_TYPE or read not in _TYPES:
+            yield node, read, scale
+
+
+def _is_only_normalized(graph: Graph, cast: Node, nodes: list[Node], *, placed: bool) -> bool:
+    """True for a Cast that only a normalization reads, and that the version removes with it."""
+    if cast.op_type != "Cast" or not graph.facts.normalizes_casts or (placed and not are_on_dml(graph, [cast])):
+        return False
+    return is_read_once(cast, 1 + sum(each.op_type == "Sub" for each in nodes))
 
 
 def _epsilon(graph: Graph, add: Node) -> float:
@@ -102,7 +125,7 @@ def _normalization(graph: Graph, mean: Node) -> list[Node] | None:
     mul = reader(before or div, "Mul")
     last = None if mul is None else reader(mul, "Add")
     casts = [each for each in dict.fromkeys((cast, between, before)) if each is not None]
-    if mul is None or last is None:
+    if mul is None or last is None or (casts and not graph.facts.normalizes_casts):
         return None
     found = [mean, *subs, power, second, add, sqrt, div, mul, last]
     measured = [each for each in found if each.op_type != "ReduceMean"]

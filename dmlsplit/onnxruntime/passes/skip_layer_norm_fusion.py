@@ -5,6 +5,7 @@ Source: skip_layer_norm_fusion.cc of ONNX Runtime.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from onnx import helper
@@ -26,6 +27,8 @@ def skip_layer_norm_fusion(graph: Graph) -> None:
         if add is None or not _adds_tensors(graph, add) or not are_of(graph, [add, node], _TYPES):
             continue
         if not are_on_dml(graph, [add, node]):
+            continue
+        if graph.facts.traits.checks_scales and not _are_vectors(graph, node.inputs[1:]):
             continue
         summed, bias, before = add.inputs[:], Value(""), None
         for i, value in enumerate(add.inputs):
@@ -54,9 +57,11 @@ def _adds_tensors(graph: Graph, add: Node) -> bool:
     if add.op_type != "Add" or not is_read_once(add):
         return False
     first, second = (graph.facts.shape(value.known) for value in add.inputs)
-    if first is None or first != second or len(first) != 3:
-        return False
-    return all(isinstance(size, int) for size in first[1:]) and first[0] is not None
+    return first is not None and first == second and len(first) == 3 and None not in first
+
+
+def _are_vectors(graph: Graph, values: Iterable[Value]) -> bool:
+    return all(len(graph.facts.shape(value.known) or ()) == 1 for value in values)
 
 
 def _adds_vector(graph: Graph, add: Node) -> bool:
