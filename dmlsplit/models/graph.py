@@ -253,6 +253,8 @@ class Graph:
         """The result of `walk` for which the graph was found to have no equal nodes; after a change, `walk` returns
         another list."""
         self._untaken_ifs: UntakenIfs | None = None
+        self.before_moves: Graph | None = None
+        """A copy of the graph before Transposes were moved for placement; None if none was moved."""
 
     @property
     def untaken_ifs(self) -> UntakenIfs | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Final
 
@@ -69,18 +68,14 @@ def _moves_transposes(graph: SessionGraph) -> bool:
 def _moved(graph: SessionGraph) -> Graph | None:
     if not _moves_transposes(graph):
         return None
-    made, level = graph.graph.copy(graph), graph.options.optimization
-    rounds = itertools.count()
-
-    def before_round(changed: Graph) -> None:
-        if next(rounds):
-            show(MOVES, changed)
-        run(_OF_LEVEL_1, changed, level)
-
+    made, level = (graph.graph.before_moves or graph.graph).copy(graph), graph.options.optimization
+    run(_OF_LEVEL_1, made, level)
     try:
-        move_transposes(made, before_round)
+        moved_over = move_transposes(made)
     except UnsureError:
         return None
     show(MOVES, made)
+    if moved_over:
+        run(_OF_LEVEL_1, made, level)
     run(_OF_LEVEL_2, made, level)
     return made

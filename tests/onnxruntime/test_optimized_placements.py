@@ -456,7 +456,7 @@ FACTORS = "(float[2,4] x, float[2,4] w) => (float[4,4] y)"
 )
 @pytest.mark.parametrize("opset", [17, 21])
 def test_a_gemm_without_c_fails_with_an_activation_alone(body, failing, opset):
-    """A Transpose that is fused into it is none. Observed with 1.18.0 to 1.30.0."""
+    """A Transpose that is fused into it is none. Observed with 1.22.0 to 1.30.0."""
     found = placed(f"{FACTORS} {{ {body} }}", opset=opset)
     assert found.created is not bool(failing)
     assert (found.failure.node if found.failure else "") == failing
@@ -520,3 +520,15 @@ def test_what_a_product_with_1_reads_is_read_before_equal_nodes_are_merged(const
         }}"""
     )
     assert (where(found)["s"], where(found)["t"]) == ("folded", "DML")
+
+
+def test_transposes_are_moved_once():
+    """Reshapes that meet as Transposes between them cancel become one, over which no Transpose is moved any more. The
+    same Reshapes side by side become one before that. Observed with 1.22.0 to 1.30.0."""
+    head = "(float[1,3,4] x) => (float[4,1,3] y) <int64[3] s = {4,1,3}, int64[2] m = {4,3}>"
+    start = "t = Transpose<perm=[0,2,1]>(x) r = Reshape(t, m)"
+    between = "a = Transpose<perm=[1,0]>(r) b = Transpose<perm=[1,0]>(a) q = Reshape(b, s) y = Relu(q)"
+    beside = "q = Reshape(r, s) y = Relu(q)"
+    found = where(placed(f"{head} {{ {start} {between} }}"))
+    assert found == {"t": "DML", "r": "DML", "a": "folded", "b": "folded", "q": "DML", "y": "DML"}
+    assert where(placed(f"{head} {{ {start} {beside} }}")) == {"t": "folded", "r": "folded", "q": "folded", "y": "DML"}

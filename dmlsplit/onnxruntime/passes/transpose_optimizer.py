@@ -6,7 +6,7 @@ Source: transpose_optimizer.cc and onnx_transpose_optimization.cc of ONNX Runtim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -25,8 +25,6 @@ from dmlsplit.onnxruntime.passes.transposed_tensors import (
     permutation,
 )
 
-_MOST_ROUNDS: Final = 10
-"""How often ONNX Runtime repeats the passes of level 1."""
 _COST_OF_UNKNOWN: Final = 5
 """Of transposing a tensor of unknown rank."""
 
@@ -88,6 +86,8 @@ class _Known:
 
     def take_over(self) -> None:
         """Changes the graph, in place."""
+        if self.gone or self.tensors:
+            self._graph.before_moves = self._graph.copy()
         for node in self.gone:
             self._graph.remove(node)
         for node, (read, written) in self.tensors.items():
@@ -154,18 +154,14 @@ def has_quantized(graph: Graph) -> bool:
     return any(_is_quantized(node) for node in graph.nodes)
 
 
-def move_transposes(graph: Graph, before_round: Callable[[Graph], None] = lambda graph: None) -> set[Node]:
-    """Moves the Transposes of a graph, in place and round by round, and returns the nodes over which one was moved.
-    `before_round` runs the other passes that ONNX Runtime repeats with this one. Raises UnsureError if it is not known
-    which are moved; the graph is then of no use."""
+def move_transposes(graph: Graph) -> set[Node]:
+    """Moves the Transposes of a graph, in place, and returns the nodes over which one was moved. ONNX Runtime repeats
+    the other passes of level 1, but makes this one once. Raises UnsureError if it is not known which are moved; the
+    graph is then of no use."""
     mover = _Mover(graph)
-    for _ in range(_MOST_ROUNDS):
-        before_round(graph)
-        is_changed = mover.round()
-        mover.fold()
-        common_subexpression_elimination(graph)
-        if not is_changed:
-            break
+    mover.move()
+    mover.fold()
+    common_subexpression_elimination(graph)
     return mover.passed
 
 
@@ -182,13 +178,13 @@ class _Mover:
         self._stops: dict[Value, Node | None] = {}
         """A reader of each tensor over which no Transpose is moved; None if there is none."""
 
-    def round(self) -> bool:
-        """Moves Transposes over the nodes behind them, in the order of the walk; True if the graph has changed."""
-        changed, order = False, self.graph.walk()
+    def move(self) -> None:
+        """Moves Transposes over the nodes behind them, in the order of the walk."""
+        order = self.graph.walk()
         self._leading = self._leading_to_transposes(order)
         for node in order:
-            changed |= node in self.graph and self._is_passed(node)
-        return changed
+            if node in self.graph:
+                self._pass(node)
 
     def fold(self) -> None:
         """Replaces Transposes, Squeezes and Unsqueezes of constants with constants."""
@@ -232,11 +228,11 @@ class _Mover:
                 found.update([node.inputs[i] for i in handler.inputs(self._tensors, node)])
         return found
 
-    def _is_passed(self, node: Node) -> bool:
-        """Moves a Transpose in front of a node over it if that is cheaper; True if the graph has changed."""
+    def _pass(self, node: Node) -> None:
+        """Moves a Transpose in front of a node over it if that is cheaper."""
         handler = handler_of(node, self.facts)
         if handler is None:
-            return False
+            return
         for place, value in enumerate(node.inputs):
             perm = permutation(value.producer)
             indices = handler.inputs(self._tensors, node) if perm else ()
@@ -246,8 +242,7 @@ class _Mover:
             self._tensors.moved = value.producer
             if handler.move(self._tensors, Move(value.producer, node, perm, indices)):
                 self.passed.add(node)
-                return True
-        return False
+                return
 
     def _is_cheaper(self, node: Node, perm: Axes, indices: Sequence[int], transposes_outputs: bool) -> bool:
         """True if moving a Transpose over a node leaves fewer dimensions to transpose in front of the node, and behind
