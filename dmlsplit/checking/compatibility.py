@@ -3,14 +3,12 @@ others do not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dmlsplit.checking.columns import Column, Columns, Compatibility
 from dmlsplit.checking.judging import judged
-from dmlsplit.checking.results import Judged
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
@@ -20,18 +18,9 @@ from dmlsplit.targets.target import Target, Use
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
-    from dmlsplit.checking.results import JudgedEntry
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.graphs import GraphDesc
     from dmlsplit.legalize import Legalization
-
-
-def with_columns(judged: Iterable[JudgedEntry], asked: Sequence[Columns], target: Target) -> Iterator[JudgedEntry]:
-    """Yields the results in order; those of `target` about nodes of models have the columns in `asked`."""
-    for entry, by, result in judged:
-        if isinstance(result, Judged) and entry.node is not None and by is target:
-            result = result._replace(columns=tuple([columns_of(entry, each) for each in asked]))
-        yield entry, by, result
 
 
 def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:

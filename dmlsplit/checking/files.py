@@ -136,12 +136,8 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
     judged: set[int] = set()
     try:
         found = _judged_entries(file, question, judged)
-        if question.name_fixes:
-            found = _with_fixes(found)
-        if question.columns:
-            from dmlsplit.checking.compatibility import with_columns  # of pages only
-
-            found = with_columns(found, question.columns, question.targets[0])
+        if question.name_fixes or question.columns:
+            found = _with_rewritings(found, question)
         if question.builds:
             from dmlsplit.checking.asking import with_answers  # most questions are answered by tables
 
@@ -154,12 +150,17 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
     yield from (_not_read(file, len(judged), fault, target) for target in question.targets)
 
 
-def _with_fixes(judged: Iterable[JudgedEntry]) -> Iterator[JudgedEntry]:
-    """Yields the results in order; those about a refused operator or a wrong graph name its rewriting or its cure, if
-    it has one. The report on a node of a model names the node's own."""
+def _with_rewritings(judged: Iterable[JudgedEntry], question: Question) -> Iterator[JudgedEntry]:
+    """Yields the results in order. If the question asks for it, those about a refused operator or a wrong graph name
+    its rewriting or its cure, if it has one (the report on a node of a model names the node's own), and those about
+    nodes by the first target have columns."""
     for entry, target, result in judged:
-        if isinstance(result, Judged) and (fix := _fix(entry, result.report, target)):
+        if isinstance(result, Judged) and question.name_fixes and (fix := _fix(entry, result.report, target)):
             result = result._replace(fix=fix)
+        if isinstance(result, Judged) and question.columns and entry.node is not None and target is question.targets[0]:
+            from dmlsplit.checking.compatibility import columns_of  # of pages only
+
+            result = result._replace(columns=tuple([columns_of(entry, each) for each in question.columns]))
         yield entry, target, result
 
 
