@@ -28,7 +28,7 @@ from dmlsplit.mending.fields import (
     joined,
     message,
 )
-from dmlsplit.models.given import fill_in
+from dmlsplit.models.given import known_sizes, write_sizes
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
 
@@ -129,7 +129,7 @@ class SourceModel:
     def fix_sizes(self, sizes: Mapping[str, int]) -> None:
         """Replaces symbolic dimensions by their sizes: in the model, and in the file to be written. Raises InputError
         for a symbol that the model does not have."""
-        fill_in(self.model, {}, sizes)
+        write_sizes(self.model.graph, known_sizes(self.model.graph, sizes))
         graphs = [field for field in self.fields if field.is_message(GRAPH)]
         graphs += [each.field for inner in self.inner.values() for each in inner]
         for graph in graphs:

@@ -33,14 +33,7 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
     """
     if not shapes and not dims:
         return
-    known = symbols_of(model.graph)
-    sizes: dict[str, int] = {}
-    for name, size in dims.items():
-        if name not in known:
-            if not require_known_names:
-                continue
-            raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
-        sizes[name] = given_size(size, f"dimension '{printable(name)}'")
+    sizes = known_sizes(model.graph, dims, require_known_names)
     declared: dict[str, onnx.ValueInfoProto] = {}
     computing: dict[str, onnx.GraphProto] = {}
     for graph in all_graphs(model.graph):
@@ -56,7 +49,25 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
                 raise _no_tensor(name, model.graph)
             declared[name] = computing[name].value_info.add(name=name)
         _give(declared[name], given, sizes)
-    for value in _all_values(model.graph):
+    write_sizes(model.graph, sizes)
+
+
+def known_sizes(graph: onnx.GraphProto, dims: Dims, require_known_names: bool = True) -> dict[str, int]:
+    """Returns the sizes in `dims` of the symbols that the graph has. Raises InputError for what is no size, and for
+    other symbols unless `require_known_names` is False."""
+    known = symbols_of(graph)
+    sizes: dict[str, int] = {}
+    for name, size in dims.items():
+        if name in known:
+            sizes[name] = given_size(size, f"dimension '{printable(name)}'")
+        elif require_known_names:
+            raise InputError(f"there is no symbolic dimension '{printable(name)}'; the model has {listed(known)}")
+    return sizes
+
+
+def write_sizes(graph: onnx.GraphProto, sizes: Dims) -> None:
+    """Replaces symbols by their sizes, in place, wherever they occur in the graph and in graphs inside it."""
+    for value in _all_values(graph):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param in sizes:
                 dim.dim_value = sizes[dim.dim_param]
