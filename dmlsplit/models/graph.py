@@ -230,7 +230,7 @@ class Graph:
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
         self.failing: dict[Node, str] = {}
-        """Maps nodes whose folding fails, which fails session creation, to the reason."""
+        """Maps nodes whose change by a pass fails session creation to what is said of them."""
         self.moved_to_empty: dict[Node, str] = {}
         """Maps Transposes that are moved to a constant without elements, by a division by its sizes, to its name."""
         self.unresolved: dict[Node, str] = {}

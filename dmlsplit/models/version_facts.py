@@ -106,6 +106,12 @@ class VersionFacts(Protocol):
         return {"Cast", "ReduceMean"} <= self.operators_in_file and known
 
     @property
+    def folds_halves(self) -> frozenset[str]:
+        """The operators of the graph for which the CPU has a kernel that takes FLOAT16, besides those that move
+        elements."""
+        return self.traits.folds_halves & self.operators_in_file
+
+    @property
     def removes_dropouts(self) -> bool:
         """True if the graph has a Dropout, and the session's version of ONNX Runtime removes one that does nothing; old
         versions keep those of opset 22 and later."""

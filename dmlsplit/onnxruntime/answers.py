@@ -44,8 +44,6 @@ from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, moves_any_type
 from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
-from dmlsplit.onnxruntime.passes.layer_norm_fusion import of_several_types
-from dmlsplit.onnxruntime.passes.matmul_bn_fusion import unfit_products
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 from dmlsplit.onnxruntime.placing import is_created, lacks_cpu_input, placed
@@ -271,8 +269,6 @@ def _traits_of_failures(graph: SessionGraph) -> tuple[bool, ...]:
         traits.activations_in_any_case and not operators.isdisjoint(NETWORKS),
         traits.follows_computed_sizes and not operators.isdisjoint(_WITH_FUNCTIONS),
         traits.transposes_empty_constants and "Transpose" in operators,
-        graph.fuses_any_product,
-        graph.normalizes_casts,
     )
 
 
@@ -296,17 +292,9 @@ def _failures(
             path = graph.path(node.index)
             ends = f"the process ends (division by zero) when {path} is moved to the constant {printable(name, 60)}"
             found.append(Failure(OPTIMIZING, f"{ends}, which has no elements", node=path))
-    for node, why in graph.graph.failing.items():
+    for node, why in (*graph.graph.failing.items(), *optimized(graph).failing.items()):
         path = graph.path(node.index)
-        found.append(Failure(OPTIMIZING, f"{path} is folded, which fails: {why}", node=path))
-    for node, read, scale in of_several_types(optimized(graph)):
-        path = graph.path(node.index)
-        why = f"{path} becomes a LayerNormalization of {read} with a scale of {scale}"
-        found.append(Failure(OPTIMIZING, why, node=path))
-    for node, why in unfit_products(optimized(graph)):
-        path = graph.path(node.index)
-        why = f"{path} becomes one Gemm with its MatMul, which fails: {why}"
-        found.append(Failure(OPTIMIZING, why, node=path))
+        found.append(Failure(OPTIMIZING, f"{path} {why}", node=path))
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = f"the process crashes (access violation) when {path} is fused with its MatMulInteger"

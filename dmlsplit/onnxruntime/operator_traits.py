@@ -181,6 +181,7 @@ _ROWS: Final = (
         "BatchNormalization", 72, kind=Kind.NORMALIZATION, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True
     ),
     _row("Cast", 61, broadcasts=True, may_vanish=True),
+    _row("CastLike", computed=True),
     _row("Ceil", 7, broadcasts=True, followed=True, movable=True),
     _row("Celu", 128, broadcasts=True),
     _row("Clip", 153, broadcasts=True, cpu_inputs=(1, 2), followed=True, movable=True),

@@ -86,6 +86,8 @@ class RuntimeTraits:
     compares_all_numbers: bool = False
     """True if equal nodes are merged whatever the type of a one-element tensor attribute; False if they are merged only
     if it is FLOAT, FLOAT16 or INT64, and stored in raw_data."""
+    folds_halves: frozenset[str] = frozenset()
+    """The operators for which the CPU has a kernel that takes FLOAT16, besides those that move elements."""
     folds_known_sizes: bool = False
     """True if a node with constant inputs is folded only if the sizes of its results are inferred, and if its kernel
     succeeds; False if session creation fails with the kernel."""
@@ -182,7 +184,10 @@ _QUANTIZED_1_30: Final = replace(
     widens_merged=False,
 )
 
+_HALVES: Final = frozenset({"IsInf", "IsNaN", "Max", "Min", "Mod", "QuantizeLinear", "Round", "Shrink", "Sign"})
+
 _1_18: Final = RuntimeTraits(
+    folds_halves=_HALVES,
     constants_are_nodes=True,
     uninferred=_COMPARISONS | {"Einsum", "OneHot"},
     removes_clips=True,
@@ -194,6 +199,7 @@ _1_19: Final = replace(
     _1_18,
     removes_clips=False,
     merges_shapes=False,
+    folds_halves=_HALVES | {"Clip"},
     pads_any_window=True,
     checks_ranks_of_weights=True,
     quantized=_QUANTIZED_1_19,
@@ -201,6 +207,7 @@ _1_19: Final = replace(
 _1_20: Final = replace(
     _1_19,
     uninferred=_COMPARISONS | {"OneHot"},
+    folds_halves=_1_19.folds_halves | {"LayerNormalization"},
     fuses_first=True,
     pads_unpadded_windows=True,
     ifs_read_sequences=True,

@@ -20,6 +20,10 @@ from dmlsplit.onnxruntime.passes.failing_folds import failing_fold, unnamed_outp
 
 QUANTIZE: Final = "QuantizeLinear"
 _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
+_WITHOUT_HALF: Final = frozenset({"Equal", "OneHot", "Size", "Tile", "Unique", "Where"})
+"""Operators for which the CPU has kernels for strings, but none for half precision."""
+_FIRST_HALF: Final = {"Clip": 12, "Max": 12, "Min": 12}
+"""The first opsets in which kernels of the CPU take half precision, if not the first of the operator."""
 
 
 def constant_nodes(graph: Graph) -> None:
@@ -67,7 +71,7 @@ def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:
             if why and graph.facts.traits.folds_known_sizes:
                 continue
             if why := why or unnamed_output(graph.facts, node):
-                graph.failing[node] = why
+                graph.failing[node] = f"is folded, which fails: {why}"
             _fold_producers(graph, node, links)
             graph.fold(node)
 
@@ -214,15 +218,18 @@ def _is_between_quantizations(graph: Graph, node: Node) -> bool:
 
 
 def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """True if the CPU computes the node before the session runs. For half precision it has only kernels for Cast and
-    for operators that move elements."""
+    """True if the CPU computes the node before the session runs. For half precision it has only kernels for Cast, for
+    most operators that move elements, and for some others."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
     if graph.facts.traits.folds_known_sizes and not _is_sized(graph, node, names):
         return False
     types = [graph.facts.data_type(name) for name in names]
-    half = any(each in _HALF for each in types)
-    return not half or node.op_type == "Cast" or moves_any_type(node.op_type, graph.facts.opset)
+    if not any(each in _HALF for each in types) or node.op_type == "Cast":
+        return True
+    if node.op_type in graph.facts.folds_halves:
+        return "BFLOAT16" not in types and graph.facts.opset >= _FIRST_HALF.get(node.op_type, 1)
+    return node.op_type not in _WITHOUT_HALF and moves_any_type(node.op_type, graph.facts.opset)
 
 
 def _is_sized(graph: Graph, node: Node, names: Sequence[str]) -> bool:

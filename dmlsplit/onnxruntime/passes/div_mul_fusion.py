@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dmlsplit.models.graph import Graph
+
+_TYPES: Final = frozenset({"DOUBLE", "FLOAT", "FLOAT16", "INT32", "INT64"})
 
 
 def div_mul_fusion(graph: Graph) -> None:
@@ -11,6 +15,8 @@ def div_mul_fusion(graph: Graph) -> None:
         after = node.only_reader if node.op_type == "Div" and len(node.inputs) == 2 else None
         one = graph.facts.elements(node.inputs[0].name) if after is not None else None
         if after is None or after.op_type != "Mul" or one is None or one.size != 1 or one.ravel()[0] != 1:
+            continue
+        if graph.facts.data_type(node.inputs[0].known_type) not in _TYPES:
             continue
         factor = next(value for value in after.inputs if value is not node.outputs[0])
         divisor = node.inputs[1]

@@ -8,7 +8,6 @@ removed; from opset 17 on, session creation fails if x then is of another type t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from onnx import helper
@@ -61,19 +60,16 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
             "LayerNormalization", names, list(nodes[-1].proto.output), axis=-1, epsilon=_epsilon(graph, add)
         )
         graph.fuse(nodes, "LayerNormalization", inputs, made)
+        if why := _why_unfit(graph, source, scale):
+            graph.failing[nodes[-1]] = why
 
 
-def of_several_types(graph: Graph) -> Iterator[tuple[Node, str, str]]:
-    """Yields the LayerNormalizations that fail session creation, because their input is of another type than their
-    scale, or of one that is not normalized; with both types."""
-    for node in graph.nodes:
-        if node.op_type != "LayerNormalization" or len(node.inputs) < 2:
-            continue
-        read, scale = (graph.facts.data_type(value.known_type) for value in node.inputs[:2])
-        if read is None or scale is None or read == scale:
-            continue
-        if graph.facts.opset >= _OF_ONE_TYPE or read not in _TYPES:
-            yield node, read, scale
+def _why_unfit(graph: Graph, source: Value, scale: Value) -> str:
+    """Returns why session creation fails with a LayerNormalization: its input is of another type than its scale, or of
+    one that is not normalized; "" if it does not."""
+    read, other_type = (graph.facts.data_type(value.known_type) for value in (source, scale))
+    fits = read in _TYPES and (read == other_type or graph.facts.opset < _OF_ONE_TYPE)
+    return "" if fits else f"becomes a LayerNormalization of {read} with a scale of {other_type}"
 
 
 def _is_only_normalized(graph: Graph, cast: Node, nodes: list[Node], *, placed: bool) -> bool:

@@ -58,12 +58,12 @@ def _made(graph: Graph, node: Node, after: Node) -> str | None:
         return None
     columns = right[1]
     if len(left) == 2:
-        return "Gemm" if _fits(added, left[0], columns) else None
+        return "Gemm" if fits_matrix(added, left[0], columns) else None
     reshaped = graph.facts.reshapes_products and left and is_static((*left, *right))
     return RESHAPED_GEMM if reshaped and added == (columns,) else None
 
 
-def _fits(added: Shape, rows: Dim, columns: Dim) -> bool:
+def fits_matrix(added: Shape, rows: Dim, columns: Dim) -> bool:
     """True if a bias broadcasts to a matrix of so many rows and columns: sizes fit that are equal numbers or the same
     symbol."""
     if len(added) > 2:

@@ -6,7 +6,6 @@ the Gemm fails session creation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from dmlsplit.models.graph import Graph, Node
@@ -16,8 +15,6 @@ _PASSED: Final = frozenset({"Reshape", "Transpose"})
 _NEW: Final = 21
 """From this version of these operators on, old versions of ONNX Runtime do not look behind them."""
 _MATRIX: Final = 2
-_INPUTS: Final = 3
-"""The number of inputs of the Gemm that is made."""
 
 
 def matmul_bn_fusion(graph: Graph) -> None:
@@ -42,21 +39,19 @@ def matmul_bn_fusion(graph: Graph) -> None:
             graph.renumber(node)
         graph.read(node, [*node.inputs[:2], bias])
         node.op_type = "Gemm"
+        if why := _why_unfit(graph, node):
+            graph.failing[node] = f"becomes a Gemm with a BatchNormalization, which fails: {why}"
 
 
-def unfit_products(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """Yields the Gemms with which the fusion fails session creation, each with the reason: their first factor is no
-    matrix, or the weights are of another type than the vectors."""
-    for node in graph.nodes if graph.facts.has_normalized_product else ():
-        if node.op_type != "Gemm" or len(node.inputs) < _INPUTS:
-            continue
-        facts, (factor, weights, bias) = graph.facts, node.inputs
-        shape = facts.shape(factor.known)
-        types = [facts.data_type(value.known_type) for value in (weights, bias)]
-        if shape is not None and len(shape) != _MATRIX:
-            yield node, f"the first factor has {len(shape)} dimensions"
-        elif None not in types and types[0] != types[1]:
-            yield node, f"the weights are {types[0]}, and the vectors {types[1]}"
+def _why_unfit(graph: Graph, node: Node) -> str:
+    """Returns why session creation fails with the Gemm: its first factor is known to be no matrix, or the weights are
+    of another type than the vectors; "" if it does not."""
+    facts, (factor, weights, bias) = graph.facts, node.inputs
+    shape = facts.shape(factor.known)
+    types = [facts.data_type(value.known_type) for value in (weights, bias)]
+    if shape is not None and len(shape) != _MATRIX:
+        return f"the first factor has {len(shape)} dimensions"
+    return "" if types[0] == types[1] else f"the weights are {types[0]}, and the vectors {types[1]}"
 
 
 def _last(graph: Graph, node: Node) -> Node | None:

@@ -18,7 +18,7 @@ _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
 
 def noop_elimination(graph: Graph, node: Node) -> Value | None:
     """Returns the input of a Mul, Add, Sub or Div whose other input is a neutral constant of one element (0 or 1), if
-    the result has the shape of the returned input; else None."""
+    the constant has no more dimensions than that input is known to have; else None."""
     if node.op_type not in _NEUTRAL or len(node.inputs) != 2:
         return None
     neutral, places = _NEUTRAL[node.op_type]
@@ -27,6 +27,7 @@ def noop_elimination(graph: Graph, node: Node) -> Value | None:
         array = graph.facts.elements(name)
         if array is None or array.size != 1 or array.ravel()[0] != neutral:
             continue
-        if graph.facts.shape(other.name) == graph.facts.shape(node.outputs[0].name):
+        shape = graph.facts.shape(other.name)
+        if shape is not None and array.ndim <= len(shape):
             return other
     return None

@@ -151,3 +151,26 @@ def test_what_reads_folded_numbers(body, version):
     constants = "<int64 z = {0}, int64 o = {1}, int64[1] v = {-1}>"
     found = placed(f"(float[3,4] x) => (float[?,?] y) {constants} {{ s = Shape(x) n = Size(s) {body} }}", version, 18)
     assert found.copies == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("node", "version", "opset", "folded"),
+    [
+        ("Where(k, c, c)", "1.30.0", 17, False),
+        ("Tile(c, t)", "1.30.0", 17, False),
+        ("Expand(c, t)", "1.30.0", 17, True),
+        ("Max(c, c)", "1.18.0", 12, True),
+        ("Max(c, c)", "1.18.0", 11, False),
+        ("Clip(c, l)", "1.18.0", 17, False),
+        ("Clip(c, l)", "1.19.2", 17, True),
+        ("LayerNormalization(c, c)", "1.19.2", 17, False),
+        ("LayerNormalization(c, c)", "1.20.1", 17, True),
+        ("Neg(c)", "1.30.0", 17, False),
+        ("CastLike(t, c)", "1.30.0", 17, False),
+    ],
+)
+def test_half_precision(node, version, opset, folded):
+    """As ONNX Runtime folds them, asked live."""
+    constants = "float16[1] c = {1}, float16 l = {0}, bool[1] k = {1}, int64[1] t = {1}"
+    body = f"(float16[1] x) => (float16[?] o) <{constants}> {{ m = {node} o = Add(x, m) }}"
+    assert (after(constant_folding, body, opset, version) == ["o = Add(x,m)"]) is folded

@@ -23,3 +23,8 @@ HEAD = "(float[2,3] x, float[2,3] y) => (float[?,?] o) <float one = {1}, float t
 )
 def test_a_quotient_of_1_that_is_a_factor(body, expected):
     assert after(div_mul_fusion, f"{HEAD} {{ {body} }}") == expected
+
+
+def test_other_types():
+    body = "(uint8[2,3] x, uint8[2,3] y) => (uint8[2,3] o) <uint8 one = {1}> { d = Div(one, x) o = Mul(d, y) }"
+    assert after(div_mul_fusion, body) == ["d = Div(one,x)", "o = Mul(d,y)"]

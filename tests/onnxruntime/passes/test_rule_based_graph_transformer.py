@@ -78,6 +78,12 @@ def test_what_does_nothing_is_gone(name):
     assert after(remove_noops, f"{HEAD} {{ {body} }}") == expected
 
 
+def test_a_factor_of_a_tensor_of_unknown_rank_stays():
+    body = "(float[2,3] x, int64[R] s) => (float o) <float one = {1}> { r = Reshape(x, s) a = Mul(r, one) o = Abs(a) }"
+    body = body.replace("(float o)", "(float[?,?] o)")
+    assert after(remove_noops, body)[1] == "a = Mul(r,one)"
+
+
 def test_a_shape_that_grows_is_no_noop():
     body = "(float[6] x) => (float[2,6] o) <float[2,6] zero = {0,0,0,0,0,0,0,0,0,0,0,0}, float[1,1] one = {1}>"
     assert after(remove_noops, f"{body} {{ a = Mul(x, one) o = Add(a, zero) }}") == [
