@@ -266,11 +266,14 @@ class CheckOptions(NamedTuple):
         counts = {"error": 0, "warning": tally.severities[Severity.WARNING], "unknown": tally.unknown}
         return int(tally.severities[Severity.ERROR] + sum(counts[what] for what in self.fail_on) > 0)
 
-    def requirements(self) -> Requirements:
-        """Returns what --require-dml, --require-capture and --fail-on unknown demand of models."""
+    def requirements(self) -> Requirements | None:
+        """Returns what --require-dml, --require-capture and --fail-on unknown demand of models; None without them."""
+        is_known = "unknown" in self.fail_on
+        if self.require_dml is None and not self.require_capture and not is_known:
+            return None
         from dmlsplit.checking.requirements import Requirements
 
-        return Requirements(self.require_dml, self.require_capture, "unknown" in self.fail_on)
+        return Requirements(self.require_dml, self.require_capture, is_known)
 
 
 def _runtime_to_ask(target: Target) -> Runtime:
@@ -308,7 +311,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
             results = found.watch(results)
         if known is not None:
             results = known.without_known(results)
-        if any(requirements := options.requirements()):
+        if (requirements := options.requirements()) is not None:
             results = _repeated(requirements.watch(results), repeat=options.is_elsewhere)
         options.show(tally.watch(results), targets, console, {} if known is None else known.hidden)
     if found is not None:
