@@ -20,6 +20,7 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import domain_of, text
 from dmlsplit.models.schemas import body_version, schema_of, since
 from dmlsplit.models.scope import LEARNING
+from dmlsplit.onnxruntime.equations import is_computed_by_dml
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -68,6 +69,8 @@ _NO_TENSOR: Final = "bfloat16"
 CASTS: Final = ("float", "float16", "int32", "int64")
 """The types to which the tensors of a node without a kernel may be cast, the first one with a kernel first."""
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
+_BY_EQUATION: Final = "Einsum"
+"""The operator whose equation decides where it is placed."""
 _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
 
@@ -334,7 +337,9 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 
 @lru_cache(maxsize=4096)
 def reads_attributes(domain: str, op_type: str) -> bool:
-    """True if the table has answers for nodes of an operator with different attributes."""
+    """True if nodes of an operator with different attributes may have different answers."""
+    if op_type == _BY_EQUATION and not domain:
+        return True
     rows = table()["operators"].get(f"{domain}.{op_type}" if domain else op_type, {})
     return any("attributes" in row for row in rows.values())
 
@@ -404,6 +409,9 @@ def asked(
     if operator is None:
         return None
     cell = _of_types(operator, inputs, outputs, captured, opset)
+    if cell in ON_DML and operator.name == _BY_EQUATION:
+        equation = next((text(each.s) for each in node.attribute if each.name == "equation"), "")
+        return cell if is_computed_by_dml(equation, runtime.traits.computes_any_equation) else Cell.CPU
     if cell in ON_DML and operator.has_variants:
         attributes = {text(each.name): _value(each) for each in node.attribute}
         return operator.of_variant(attributes, sum(map(bool, node.output))) or cell

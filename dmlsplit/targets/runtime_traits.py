@@ -103,6 +103,9 @@ class RuntimeTraits:
     fuses_new_pads: bool = False
     """True if a Pad of version 21 or newer is fused with the window that it feeds, and a Pad in front of a Cast of
     version 19 or newer."""
+    computes_any_equation: bool = False
+    """True if an Einsum of one or two inputs is on DirectML whatever its equation; False if DirectML must have another
+    operator for it."""
     fuses_new_wheres: bool = False
     """True if a Not that feeds a Where of version 16 is fused with it."""
     fuses_new_transposes: bool = False
@@ -201,6 +204,7 @@ _1_19: Final = replace(
     merges_shapes=False,
     folds_halves=_HALVES | {"Clip"},
     pads_any_window=True,
+    computes_any_equation=True,
     checks_ranks_of_weights=True,
     quantized=_QUANTIZED_1_19,
 )
