@@ -135,6 +135,17 @@ def _move_arg(tensors: TransposedTensors, move: Move) -> bool:
     return True
 
 
+def _move_gather(tensors: TransposedTensors, move: Move) -> bool:
+    """Only a Gather of one constant index, a scalar, which takes a dimension away."""
+    axis, index = move.axis(0), move.node.inputs[1].known
+    if axis is None or tensors.facts.shape(index) != () or not tensors.facts.is_constant(index):
+        return False
+    set_attribute(move.node, "axis", move.perm[axis])
+    tensors.transpose_input(move.node, 0, inverse(move.perm))
+    tensors.transpose_outputs(move.node, move.squeezed([move.perm[axis]]))
+    return True
+
+
 def _move_squeeze(tensors: TransposedTensors, move: Move) -> bool:
     axes = tensors.axes(move.node)
     normal = None if axes is None else normalized(axes, len(move.perm))
@@ -270,7 +281,7 @@ _SIMPLE: Final = (
     "Round IsInf IsNaN Selu Shrink Sign Softplus Softsign ThresholdedRelu Celu HardSwish Sin Cos Tan Sinh Cosh Asin "
     "Acos Atan Asinh Acosh Atanh"
 )
-_OF_SOME_VERSIONS: Final = frozenset({"Elu", "Gelu"})
+_OF_SOME_VERSIONS: Final = frozenset({"Elu", "Gather", "Gelu"})
 _BROADCAST: Final = (
     "Add Max Min Mul Sub Div And Or Xor Mod PRelu BitShift Equal Greater Less GreaterOrEqual LessOrEqual Mean Sum Pow "
     "Where"
@@ -289,6 +300,7 @@ HANDLERS: Final = {
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Handler(_move_quantization)),
     "Concat": Handler(_with_axis(None), _all_inputs),
     "Split": Handler(_with_axis(0)),
+    "Gather": Handler(_move_gather),
     "Pad": Handler(_move_pad),
     "Squeeze": Handler(_move_squeeze),
     "Unsqueeze": Handler(_move_unsqueeze),

@@ -134,3 +134,18 @@ def test_no_axis_is_counted_for_a_slice_with_more_starts_than_dimensions():
     tracemalloc.stop()
     assert [node.op_type for node in graph.walk()] == ["Transpose", "Slice", "Transpose"]
     assert peak < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("version", "index", "is_moved"),
+    [("1.24.4", "i", False), ("1.30.0", "i", True), ("1.30.0", "i1", False), ("1.30.0", "n", False)],
+)
+def test_a_gather_of_one_constant_index(version, index, is_moved):
+    """1.30.0 moves a Transpose over a Gather that takes a dimension away; not over one whose index is a vector, or
+    computed. Observed."""
+    head = "(float[2,3,4] x, int64 n) => (float[] o) <int64 i = {1}, int64[1] i1 = {1}>"
+    graph = graph_of(f"{head} {{ {T} a = Gather<axis=1>(t, {index}) o = Relu(a) }}", 17, version)
+    move_transposes(graph)
+    (gather,) = (node for node in graph.nodes if node.op_type == "Gather")
+    assert gather.proto.attribute[0].i == (2 if is_moved else 1)
+    assert ("Transpose" in graph.operators) is not is_moved
