@@ -26,18 +26,20 @@ def _are_constant(graph: Graph, node: Node, first: int) -> bool:
 
 
 def _fits_weights(graph: Graph, node: Node, after: Node) -> bool:
-    """True if the constant weights of the Conv `node` can absorb the node `after` that reads it: a BatchNormalization,
-    Mul or Add with constants for its channels."""
+    """True if the constant weights of the Conv `node` can absorb the node `after` that reads it as its first input: a
+    BatchNormalization, Mul or Add with constants for its channels. Observed: not k * Conv(x), nor
+    k + Conv(x), nor one element for all of several channels, unless it is a scalar factor."""
+    if after.inputs[:1] != node.outputs[:1]:
+        return False
     if after.op_type == "BatchNormalization":
-        return after.inputs[0] is node.outputs[0] and _are_constant(graph, after, 1)
+        return _are_constant(graph, after, 1)
     if after.op_type not in ("Mul", "Add") or len(after.inputs) != 2:
         return False
-    other = next((value.name for value in after.inputs if value is not node.outputs[0]), "")
+    other = after.inputs[1].name
     shape, whole = graph.facts.shape(other), graph.facts.shape(node.outputs[0].name)
     if not other or not graph.facts.is_constant(other) or shape is None or whole is None:
         return False
     if after.op_type == "Mul" and not shape:
         return True
-    padded = (1,) * (len(whole) - len(shape)) + tuple(shape)
-    channels = [size for size in padded if size != 1]
-    return len(shape) >= len(whole) - 1 and (channels == [] or (channels == [padded[1]] == [whole[1]]))
+    channels = (*whole[1:2], *(1,) * (len(whole) - 2))
+    return tuple(shape) in (channels, (1, *channels))
