@@ -135,6 +135,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("fuses_new_products", "1.30.0"),
         ("normalizes_new_casts", "1.30.0"),
         ("checks_scales", "1.24.1"),
+        ("checks_factors", "1.23.0"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

@@ -112,6 +112,11 @@ class VersionFacts(Protocol):
         return self.traits.folds_halves & self.operators_in_file
 
     @property
+    def checks_factors(self) -> bool:
+        """True if a factor of a product must not have more dimensions than what it scales; False without a MatMul."""
+        return "MatMul" in self.operators_in_file and self.traits.checks_factors
+
+    @property
     def removes_dropouts(self) -> bool:
         """True if the graph has a Dropout, and the session's version of ONNX Runtime removes one that does nothing; old
         versions keep those of opset 22 and later."""

@@ -73,6 +73,8 @@ class RuntimeTraits:
     """The operators over which not every version moves Transposes, and this one does; Gelu is that of opset 20."""
     normalizes_new_casts: bool = False
     """True if Casts of version 21 or newer become part of the LayerNormalization that replaces nodes around them."""
+    checks_factors: bool = False
+    """True if a factor becomes part of a MatMul only if it has no more dimensions than what it scales."""
     checks_scales: bool = False
     """True if a LayerNormalization is fused with the sum in front of it only if its scale and bias are vectors."""
     reads_half_epsilons: bool = False
@@ -231,6 +233,7 @@ _1_21: Final = replace(
 _1_23: Final = replace(
     _1_21,
     fuses_attentions=True,
+    checks_factors=True,
     passed_by_transposes=frozenset({"Gelu"}),
     maps_shared_inputs=True,
     reads_large_constants=True,

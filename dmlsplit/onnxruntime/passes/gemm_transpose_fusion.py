@@ -24,7 +24,7 @@ def gemm_transpose_fusion(graph: Graph) -> None:
         if node.op_type not in ("Gemm", RESHAPED_GEMM) or len(node.inputs) < 2 or not _has_one_reader(node):
             continue
         before = [each for each in map(_transpose, node.inputs[:2]) if each is not None]
-        if any(is_read_once(each) for each in before):
+        if any(is_read_once(each, node.inputs.count(each.outputs[0])) for each in before):
             _fuse_inputs(graph, node, before)
         elif len(node.inputs) == 2 and graph.facts.opset >= _FIRST_WITHOUT_C:
             behind = reader(node, "Transpose")

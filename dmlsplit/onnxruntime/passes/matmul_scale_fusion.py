@@ -53,7 +53,7 @@ def matmul_scale_fusion(graph: Graph) -> None:
 
 def _takes_factors(graph: Graph, node: Node) -> bool:
     """Fuses, in place, the Muls and Divs around a MatMul with it; returns True if there were any."""
-    sources = {value: _scaled(graph, value.producer) for value in node.inputs}
+    sources = {value: _scaled_input(graph, value) for value in node.inputs}
     factors = [each[1] for value in node.inputs if (each := sources[value]) is not None]
     after = node.only_reader
     behind = None if after is None else _scaled(graph, after)
@@ -81,9 +81,18 @@ def _scaled(graph: Graph, node: Node | None) -> tuple[Value, np.float32] | None:
     if node is None or node.op_type not in ("Mul", "Div") or len(node.inputs) != 2:
         return None
     for factor in node.inputs if node.op_type == "Mul" else node.inputs[1:]:
-        elements = graph.facts.elements(factor.name)
+        elements, scaled = graph.facts.elements(factor.name), other(node, factor)
         if elements is not None and elements.size == 1 and elements.dtype.kind == "f":
+            if graph.facts.checks_factors and elements.ndim > len(graph.facts.shape(scaled.known) or ()):
+                continue
             found = np.float32(elements.item())
             with np.errstate(all="ignore"):  # the file may contain a division by 0
-                return other(node, factor), found if node.op_type == "Mul" else np.float32(1) / found
+                return scaled, found if node.op_type == "Mul" else np.float32(1) / found
     return None
+
+
+def _scaled_input(graph: Graph, value: Value) -> tuple[Value, np.float32] | None:
+    """Returns what `_scaled` does for the node that computes an input of a MatMul, if the tensor that it scales is
+    known to have dimensions."""
+    found = _scaled(graph, value.producer)
+    return found if found is not None and graph.facts.shape(found[0].known) else None

@@ -1,5 +1,7 @@
-"""Transposes in front of a MatMul become attributes of a FusedMatMul. Source: matmul_transpose_fusion.cc of ONNX
-Runtime."""
+"""Transposes in front of a MatMul, or in front of a Cast of its input, become attributes of a FusedMatMul.
+
+Source: matmul_transpose_fusion.cc of ONNX Runtime.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ def fuse_transposes(graph: Graph) -> bool:
             continue
         if any(graph.facts.data_type(value.known) not in _TYPES for value in node.inputs):
             continue
+        if not all(_cast_first(graph, value) for value in dict.fromkeys(node.inputs)):
+            node.doubts |= {Doubt.FUSED}
+            continue
         before = product_of(node)
         turned = [
             None if batched else _turned(graph, value)
             for value, batched in zip(node.inputs, (before.trans_batch_a, before.trans_batch_b), strict=True)
         ]
-        if any(_casts_transpose(graph, value) for value in node.inputs):
-            node.doubts |= {Doubt.FUSED}
-            continue
         ranks = {len(graph.facts.shape(value.known) or ()) for value in node.inputs}
         if len(ranks) > 1:
             turned = [None if each is not None and each[1] else each for each in turned]
@@ -83,7 +85,21 @@ def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:
     return order[-2] == rank - 1, rank >= 3 and order[0] == 1
 
 
-def _casts_transpose(graph: Graph, value: Value) -> bool:
-    """True for a Cast of a Transpose's output: ONNX Runtime swaps the two nodes."""
+def _cast_first(graph: Graph, value: Value) -> bool:
+    """If a Cast of a Transpose's output computes a tensor, swaps the two, in place; a Transpose that others read stays
+    beside the new one. Returns False, without a change, if the tensor is a graph output."""
     cast = value.producer
-    return cast is not None and cast.op_type == "Cast" and _turned(graph, cast.inputs[0]) is not None
+    turned = cast.inputs[0] if cast is not None and cast.op_type == "Cast" else None
+    if cast is None or turned is None or _turned(graph, turned) is None:
+        return True
+    transpose = turned.producer
+    if value.is_output or transpose is None:
+        return False
+    source = transpose.inputs[0]
+    made = Value(f"{value.name}/cast", like=source.like or source, typed=value)
+    graph.write(cast, [made])
+    graph.read(cast, [source])
+    swapped = graph.insert(transpose, "Transpose", []) if transpose.is_used else transpose
+    graph.read(swapped, [made])
+    graph.write(swapped, [value])
+    return True

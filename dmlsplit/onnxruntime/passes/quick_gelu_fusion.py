@@ -24,6 +24,8 @@ def quick_gelu_fusion(graph: Graph) -> None:
         if sigmoid is None or mul is None or len(mul.inputs) != 2:
             continue
         source = sigmoid.inputs[0] if alpha is None else other(node, node.inputs[alpha])
+        if graph.facts.on_dml(mul.index) is not graph.facts.on_dml(sigmoid.index):
+            continue
         if other(mul, sigmoid.outputs[0]) is not source or not is_shared(source, (node, mul), placed=True):
             continue
         given = None if alpha is None else number(graph, node.inputs[alpha])
@@ -31,6 +33,8 @@ def quick_gelu_fusion(graph: Graph) -> None:
         made = helper.make_node(
             QUICK_GELU, [source.name], [mul.outputs[0].name], mul.proto.name, domain="com.microsoft", alpha=factor
         )
+        if graph.facts.on_dml(mul.index) is False and (kind := graph.facts.data_type(source.known_type)) != "FLOAT":
+            graph.failing[mul] = f"becomes a QuickGelu on the CPU, which has no kernel for {kind}"
         graph.fuse([sigmoid, mul] if alpha is None else [node, sigmoid, mul], QUICK_GELU, [source], made)
 
 

@@ -27,3 +27,24 @@ HEAD = (
 )
 def test_a_factor_of_a_matmul(body, outputs, expected):
     assert after(matmul_scale_fusion, f"{HEAD.format(outputs)} {{ {body} }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "version", "fused"),
+    [
+        ("m = Mul(x, k4) o = MatMul(m, w)", "1.22.0", True),
+        ("m = Mul(x, k4) o = MatMul(m, w)", "1.23.2", False),
+        ("m = MatMul(x, w) o = Div(m, k4)", "1.22.0", True),
+        ("m = MatMul(x, w) o = Div(m, k4)", "1.23.2", False),
+        ("r = Reshape(x, s) m = Mul(r, k) o = MatMul(m, w)", "1.18.0", False),
+        ("r = Reshape(x, s) m = MatMul(r, w) o = Mul(m, k)", "1.30.0", True),
+    ],
+)
+def test_dimensions(body, version, fused):
+    """As ONNX Runtime fuses them, asked live."""
+    head = "(float[4,8] x, float[8,8] w, int64[R] s) => (float[?,?,?] o) <float k = {0.5}, float[1,1,1] k4 = {0.5}>"
+    head = head.replace("float[?,?,?] o", "float[?,?] o") if "Reshape" in body else head
+    assert (
+        any("FusedMatMul" in each for each in after(matmul_scale_fusion, f"{head} {{ {body} }}", version=version))
+        is fused
+    )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
+from dmlsplit.targets.runtime_versions import find_runtime
+from tests.models import text
 from tests.onnxruntime.passes import after, graph_of
+from tests.onnxruntime.whole_models import predicted
 
 HEAD = "(float[2,6] x, float[2,6] y) => (float[2,6] o) <float k = {1.5}, float[6] many = {1,1,1,1,1,1}>"
 
@@ -38,3 +41,12 @@ def test_its_factor(body, alpha):
     quick_gelu_fusion(graph)
     (node,) = graph.nodes
     assert [each.f for each in node.proto.attribute] == [alpha]
+
+
+@pytest.mark.parametrize(("data_type", "created"), [("double", False), ("float", True)])
+def test_other_types_on_the_cpu(data_type, created):
+    """As ONNX Runtime fails, asked live of 1.18.0 to 1.30.0."""
+    body = f"({data_type}[2,3] x) => ({data_type}[2,3] o) {{ s = Sigmoid(x) o = Mul(x, s) }}"
+    found = predicted(text(body), find_runtime("1.30.0"))
+    assert found.created is created
+    assert created or found.failure.message == "o becomes a QuickGelu on the CPU, which has no kernel for DOUBLE"
