@@ -6,7 +6,8 @@ import operator
 import re
 from typing import Final
 
-_DECIMAL: Final = re.compile(r" *(-?[0-9]{1,18}) *")
+_DECIMAL: Final = r" *(-?[0-9]{1,18}) *"
+"""Compiled on first use."""
 
 
 def integer(value: object, name: str) -> int:
@@ -47,7 +48,7 @@ def _listed(values: object, name: str) -> list[object]:
 def parsed_integer(text: str) -> int:
     """Returns the number that a user typed: at most 18 ASCII digits, with spaces around them. Raises ValueError for
     anything else, such as 4_0, +4 or digits that are not ASCII."""
-    match = _DECIMAL.fullmatch(text)
+    match = re.fullmatch(_DECIMAL, text)
     if match is None:
         raise ValueError(f"'{text}' is not an integer")
     return int(match[1])
