@@ -26,7 +26,7 @@ from dmlsplit.onnxruntime.cures import CURES, Cure
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import graph as svg_graph
-from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
+from dmlsplit.rules import RULES, DescriptorRule, NodeRule, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.graph_faults import FaultKind
@@ -194,7 +194,6 @@ def rule_page(rule: Rule) -> str:
         ]
     found = device_examples.programs(rule)
     if found is not None:
-        assert isinstance(rule, (BindingRule, Notice))
         for title, program in ((f"Violates the rule ({rule.outcome})", found.bad), ("Does not violate it", found.good)):
             lines += ["", f"{title}:", "", "```py", device_examples.source(program), "```"]
         lines += ["", "The device examples use the [Setup](../../rules.md#setup) class as `s`."]
@@ -298,8 +297,7 @@ def verdict_rows() -> Iterable[Sequence[str]]:
 
 
 def device_rows() -> Iterable[Sequence[str]]:
-    rules = (rule for rule in RULES.values() if isinstance(rule, (BindingRule, Notice)) and rule.outcome)
-    return (rule_row(rule, rule.outcome) for rule in rules)
+    return (rule_row(rule, rule.outcome) for rule in RULES.values() if rule.outcome)
 
 
 def verdicts() -> str:

@@ -18,7 +18,7 @@ from dmlsplit.report import text
 from dmlsplit.report.rule import examples
 from dmlsplit.report.table import WIDTH, Table, wrapped
 from dmlsplit.report.text import Part
-from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
+from dmlsplit.rules import RULES, DescriptorRule, NodeRule, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.any_operator import AnyOperatorRule
 from dmlsplit.rules.graph import GraphRule
@@ -134,7 +134,7 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
     steps = _steps(rule)
     if steps is not None:
         yield []
-        yield [(f"Outcome: {_outcome(rule)}.", "bold")]
+        yield [(f"Outcome: {rule.outcome}.", "bold")]
         for name, lines in zip(("Bad, the last lines of a program", "Good"), steps, strict=True):
             yield []
             yield [(f"{name}:", "bold")]
@@ -171,10 +171,6 @@ def _cure(rule: Rule) -> str:
     return rule.cure if isinstance(rule, (GraphRule, Habit, ModelRule)) else ""
 
 
-def _outcome(rule: Rule) -> str:
-    return rule.outcome if isinstance(rule, (BindingRule, Notice)) else ""
-
-
 def _rule_json(rule: Rule) -> dict[str, Any]:
     found = {example.name: json.loads(example.text) for example in examples(rule)}
     steps = _steps(rule)
@@ -197,7 +193,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         **{name: found.get(name) for name in ("bad", "good")},
         "bad_steps": steps and steps[0],
         "good_steps": steps and steps[1],
-        "outcome": _outcome(rule) or None,
+        "outcome": rule.outcome or None,
         "debug_layer": {"build": BUILD, "messages": MESSAGES[rule.id]} if rule.id in MESSAGES else None,
     }
 

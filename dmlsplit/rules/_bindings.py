@@ -79,7 +79,7 @@ class BindingView(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BindingRule(CheckedRule):
-    """A rule about one DML_BINDING_DESC. `outcome`: the consequence of a violation."""
+    """A rule about one DML_BINDING_DESC."""
 
     outcome: str = "the device is removed"
 

@@ -53,7 +53,8 @@ NONE: Final[Aspects] = frozenset()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """Identity, meaning and sources of a rule. Its diagnostics have its `severity` and `basis`."""
+    """Identity, meaning and sources of a rule. Its diagnostics have its `severity` and `basis`. `outcome` is the
+    consequence of a violation, for rules of the emulated device."""
 
     id: str
     summary: str
@@ -61,6 +62,7 @@ class Rule:
     sources: tuple[Source, ...]
     severity: Severity = Severity.ERROR
     basis: Basis = Basis.DOCUMENTED
+    outcome: str = ""
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -99,14 +101,10 @@ class Rule:
         return self.diagnostic(place, finding.message, expected=finding.expected, actual=finding.actual)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(Rule):
-    """A rule without a check: the code that finds the fault reports it.
+    """A rule without a check: the code that finds the fault reports it."""
 
-    `outcome`: the consequence of a violation, for rules of the emulated device.
-    """
-
-    outcome: str = ""
+    __slots__ = ()
 
 
 def _missing(*view: Any) -> Any:
