@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.descriptors.call_types import DescT
-from dmlsplit.descriptors.descs import OperatorDesc
+from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
-from dmlsplit.descriptors.geometry import ROLES, Geometry
+from dmlsplit.descriptors.geometry import ROLES, Geometry, members_of
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.descriptors.location import Location
 from dmlsplit.legalize._build import BufferSlice, build, regions
@@ -52,11 +52,13 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:
         return Legalization(desc, False, invalid)
-    original = Geometry.of(desc)
     if report.ok:
-        bound = [Region("input", i, 0, tensor.total) for i, tensor in enumerate(original.inputs)]
-        bound += [Region("output", i, 0, tensor.total) for i, tensor in enumerate(original.outputs)]
-        return Legalization(desc, True, report, (desc,), (tuple(range(len(original.parts))),), (tuple(bound),))
+        members = members_of(desc)  # a Geometry takes longer
+        inputs, outputs = members.roles.sides((members.whole,), members.parts)
+        bound = [Region("input", i, 0, _total(tensor)) for i, tensor in enumerate(inputs)]
+        bound += [Region("output", i, 0, _total(tensor)) for i, tensor in enumerate(outputs)]
+        return Legalization(desc, True, report, (desc,), (tuple(range(members.part_count)),), (tuple(bound),))
+    original = Geometry.of(desc)
     is_empty = all(part.is_empty for part in original.parts)
     found = OperatorSequence([]) if is_empty else Search(original, target).rewriting()
     if isinstance(found, Obstacles):
@@ -74,6 +76,13 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
         tuple(steps(original, [accepted.geometry for accepted in made], found.temporary_bytes)),
         found.temporary_bytes,
     )
+
+
+def _total(tensor: TensorDesc | None) -> int:
+    """Returns the bytes of a tensor of an operator without faults."""
+    assert tensor is not None
+    assert tensor.desc is not None
+    return tensor.desc.total_tensor_size_in_bytes or 0
 
 
 def movable_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
