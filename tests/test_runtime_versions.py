@@ -136,6 +136,10 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("normalizes_new_casts", "1.30.0"),
         ("checks_scales", "1.24.1"),
         ("checks_factors", "1.23.0"),
+        ("dequantizes_before_quantized_alone", "1.30.0"),
+        ("dequantizes_scalars", "1.24.1"),
+        ("quantizes_weights_behind_clips", "1.23.0"),
+        ("quantizes_weights", "1.21.0"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

@@ -117,6 +117,16 @@ class VersionFacts(Protocol):
         return "MatMul" in self.operators_in_file and self.traits.checks_factors
 
     @property
+    def quantizes_weights(self) -> bool:
+        """True if weights and biases between quantizations are quantized; False without DequantizeLinears."""
+        return "DequantizeLinear" in self.operators_in_file and self.traits.quantizes_weights
+
+    @property
+    def dequantizes_scalars(self) -> bool:
+        """True if a scalar that a Where reads beside a DequantizeLinear gets one; False without both."""
+        return {"DequantizeLinear", "Where"} <= self.operators_in_file and self.traits.dequantizes_scalars
+
+    @property
     def removes_dropouts(self) -> bool:
         """True if the graph has a Dropout, and the session's version of ONNX Runtime removes one that does nothing; old
         versions keep those of opset 22 and later."""

@@ -112,6 +112,14 @@ class RuntimeTraits:
     """True if a Not that feeds a Where of version 16 is fused with it."""
     fuses_new_transposes: bool = False
     """True if a Transpose of version 21 or newer is fused into the Gemm before or behind it."""
+    quantizes_weights: bool = False
+    """True if weights and biases of a Conv, ConvTranspose or Gemm between quantizations are quantized too."""
+    quantizes_weights_behind_clips: bool = False
+    """True if that is also done if a Relu or Clip is in front of the QuantizeLinear."""
+    dequantizes_scalars: bool = False
+    """True if a scalar that a Where reads beside a DequantizeLinear gets a DequantizeLinear."""
+    dequantizes_before_quantized_alone: bool = False
+    """True if that is done only in front of a QuantizeLinear to the same type."""
     fuses_any_product: bool = False
     """True if a MatMul is fused with a BatchNormalization whatever the rank of its first factor; session creation fails
     if that is known and not 2. False if only a matrix is fused."""
@@ -223,6 +231,7 @@ _1_21: Final = replace(
     _1_20,
     uninferred=_COMPARISONS,
     fuses_any_product=False,
+    quantizes_weights=True,
     reshapes_products=True,
     keeps_attentions=True,
     merges_reshapes=True,
@@ -234,6 +243,7 @@ _1_23: Final = replace(
     _1_21,
     fuses_attentions=True,
     checks_factors=True,
+    quantizes_weights_behind_clips=True,
     passed_by_transposes=frozenset({"Gelu"}),
     maps_shared_inputs=True,
     reads_large_constants=True,
@@ -243,6 +253,7 @@ _1_24: Final = replace(
     _1_23,
     uninferred=frozenset(),
     checks_scales=True,
+    dequantizes_scalars=True,
     checks_stored_tensors=True,
     follows_computed_sizes=True,
     transposes_empty_constants=True,
@@ -266,6 +277,7 @@ _1_30: Final = replace(
     removes_new_casts=True,
     reads_half_epsilons=True,
     normalizes_new_casts=True,
+    dequantizes_before_quantized_alone=True,
     passed_by_transposes=_1_24.passed_by_transposes | {"Elu", "Gather"},
     captures_no_cpu_alone=True,
     follows_axes=True,

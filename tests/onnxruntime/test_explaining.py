@@ -161,6 +161,19 @@ CHANGED = {
         "o",
         Fate.CHANGED,
     ),
+    "weight_bias_quantization": (
+        "(uint8[2,6] x) => (float[2,6] o) <float s = {0.5}, uint8 z = {3}, float[6] b = {1,2,3,4,5,6}, float[6,6] w = "
+        f"{{{','.join('1' * 36)}}}> {{ d = DequantizeLinear(x, s, z) g = Gemm(d, w, b) q = QuantizeLinear(g, s, z) "
+        "o = DequantizeLinear(q, s, z) }",
+        "g",
+        Fate.CHANGED,
+    ),
+    "where_dummy_dq": (
+        "(uint8[2,6] x, bool[2,6] c) => (uint8[2,6] o) <float s = {0.5}, uint8 z = {3}, float k = {1}>"
+        "{ d = DequantizeLinear(x, s, z) w = Where(c, d, k) o = QuantizeLinear(w, s, z) }",
+        "w",
+        Fate.CHANGED,
+    ),
     "qdq_selector_action_transformer": (
         "(uint8[2,6] x) => (uint8[?,?] o) <float s = {0.5}, uint8 z = {3}>"
         "{ d = DequantizeLinear(x, s, z) t = Transpose(d) o = QuantizeLinear(t, s, z) }",

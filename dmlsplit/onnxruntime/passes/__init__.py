@@ -59,6 +59,8 @@ from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import (
 from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge, shapes_of_branches
 from dmlsplit.onnxruntime.passes.skip_layer_norm_fusion import skip_layer_norm_fusion
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
+from dmlsplit.onnxruntime.passes.weight_bias_quantization import weight_bias_quantization
+from dmlsplit.onnxruntime.passes.where_dummy_dq import where_dummy_dq
 
 
 class Pass(NamedTuple):
@@ -119,6 +121,8 @@ PASSES: Final = (
     _pass(0, function_expansion, "CastLike HardSwish"),
     _pass(1, double_qdq_pairs_remover, "DequantizeLinear"),
     _pass(1, qdq_propagation, "DequantizeLinear QuantizeLinear", "quantized"),
+    _pass(1, weight_bias_quantization, "DequantizeLinear", "quantizes_weights quantizes_weights_behind_clips"),
+    _pass(1, where_dummy_dq, "DequantizeLinear", "dequantizes_scalars dequantizes_before_quantized_alone"),
     _pass(2, qdq_selector_action_transformer, "DequantizeLinear QuantizeLinear", "quantized"),
     _pass(2, matmul_integer_to_float, "MatMulInteger", "leaves_large_products"),
     _pass(2, quick_gelu_fusion, "Sigmoid"),

@@ -1,6 +1,6 @@
 """Two consecutive pairs of QuantizeLinear and DequantizeLinear become one, for the range that both can represent.
 
-Source: qdq_transformer/double_qdq_pairs_remover.cc of ONNX Runtime. Types of 16 bits are not modelled.
+Source: qdq_transformer/double_qdq_pairs_remover.cc of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 _SCALED: Final = 3
 _EQUAL: Final = 1e-20
 """The difference from which on two scales are not equal."""
-_TYPES: Final = frozenset({"INT8", "UINT8"})
+_TYPES: Final = frozenset({"INT16", "INT8", "UINT16", "UINT8"})
 
 
 def double_qdq_pairs_remover(graph: Graph) -> None:
@@ -37,7 +37,8 @@ def double_qdq_pairs_remover(graph: Graph) -> None:
 
 def _around(graph: Graph, node: Node) -> tuple[Node, Node, Node] | None:
     """Returns the QuantizeLinear in front of a DequantizeLinear, the QuantizeLinear behind it, and the DequantizeLinear
-    behind that, if each is the only reader of the one before and all have zero points of one 8-bit type; else None."""
+    behind that, if each is the only reader of the one before and all have zero points of one type of 8 or 16 bits; else
+    None."""
     before, after = node.inputs[0].producer, node.only_reader
     last = None if after is None else after.only_reader
     if before is None or after is None or last is None or before.only_reader is not node:

@@ -9,7 +9,7 @@ from tests.onnxruntime.passes import after
 from tests.onnxruntime.placements import placed, where
 
 GIVEN = """float s = {0.02}, float t = {0.1}, float[4] v = {1,1,1,1}, uint8[4] a = {0,0,0,0}, uint8 z = {0},
-    uint8 w = {3}, int8 i = {0}"""
+    uint8 w = {3}, int8 i = {0}, uint16 h = {0}"""
 HEAD = f"(float[2,4] x, float q) => (float[2,4] y) <{GIVEN}>"
 PAIR = "b = QuantizeLinear(x, {0}) c = DequantizeLinear(b, {0}) d = QuantizeLinear(c, {1}) y = DequantizeLinear(d, {1})"
 
@@ -26,11 +26,27 @@ PAIR = "b = QuantizeLinear(x, {0}) c = DequantizeLinear(b, {0}) d = QuantizeLine
         ("s, z", "q, z", None),
         ("s, z", "t, i", None),
     ],
-    ids=["the first", "the second", "inside", "neither", "no zero point", "a vector", "an input", "other types"],
+    ids=[
+        "the first",
+        "the second",
+        "inside",
+        "neither",
+        "16 bits",
+        "no zero point",
+        "a vector",
+        "an input",
+        "other types",
+    ],
 )
 def test_what_is_left_of_two_pairs(first, second, left):
     found = after(double_qdq_pairs_remover, f"{HEAD} {{ {PAIR.format(first, second)} }}")
     assert found == left if left is not None else len(found) == 4
+
+
+def test_two_pairs_of_16_bits():
+    """As ONNX Runtime merges them, asked live of 1.18.0 to 1.30.0."""
+    found = after(double_qdq_pairs_remover, f"{HEAD} {{ {PAIR.format('s, h', 't, h')} }}", 21)
+    assert found == ["b = QuantizeLinear(x,s,h)", "y = DequantizeLinear(b,s,h)"]
 
 
 @pytest.mark.parametrize(
