@@ -31,7 +31,6 @@ PAIR = "b = QuantizeLinear(x, {0}) c = DequantizeLinear(b, {0}) d = QuantizeLine
         "the second",
         "inside",
         "neither",
-        "16 bits",
         "no zero point",
         "a vector",
         "an input",
