@@ -174,6 +174,9 @@ class Facts(VersionFacts, Protocol):
     def shape_at_folding(self, name: str) -> Shape | None:
         """Returns the shape of a tensor as it is known while nodes are folded."""
 
+    def declared_shape(self, name: str) -> Shape | None:
+        """Returns the shape that the file declares for a tensor; None if it declares none."""
+
     def data_type(self, name: str) -> str | None:
         """Returns ONNX's name of a tensor's element type, such as "FLOAT"; None if it is unknown."""
 

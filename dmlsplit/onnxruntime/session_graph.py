@@ -314,6 +314,10 @@ class SessionGraph(VersionFacts):
         names = [value.known for value in (*node.inputs, *node.outputs) if value.name]
         return not all(is_static(self.shape(name)) for name in names)
 
+    def declared_shape(self, name: str) -> Shape | None:
+        """Returns the shape that the file declares for a tensor; None if it declares none."""
+        return self.scope.declared(name)[1]
+
     def data_type(self, name: str) -> str | None:
         """Returns ONNX's name of a tensor's element type; None if it is unknown."""
         if name in self._added:

@@ -1,7 +1,7 @@
 """Shapes of several tensors with the same sizes, static or symbolic, read the first of these tensors.
 
 Source: shape_input_merge.cc of ONNX Runtime; observed only with 1.18.0. It runs before anything is folded, so sizes
-that folding makes known are still unknown.
+that folding makes known are still unknown unless the file declares them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
         if node.op_type != "Shape" or not node.inputs:
             continue
         read = node.inputs[0]
-        shape = shape_of_input(graph, node, copies)
-        if shape is None or None in shape or read in late:
+        shape = graph.facts.declared_shape(read.name) if read in late else shape_of_input(graph, node, copies)
+        if shape is None or None in shape:
             continue
         key, is_copied = (apart(node.name), shape), read.producer is not None and read.producer.op_type == UNMERGED
         if key not in first:

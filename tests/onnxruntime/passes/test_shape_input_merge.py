@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from onnx import TensorProto, helper
 
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
@@ -32,6 +33,17 @@ def test_the_tensors_that_shapes_are_taken_of(body, read):
     graph = sessions.of(find_runtime("1.18.0"), NONE, Inputs()).graphs[-1].graph
     shape_input_merge(graph)
     assert [each for each in left(graph) if each[0] in "op"] == read
+
+
+@pytest.mark.parametrize(("declared", "read"), [("N,6", "o = Shape(e)"), ("M,6", "o = Shape(x)")])
+def test_computed_sizes_that_the_file_declares(declared, read):
+    """Observed with 1.18.0."""
+    made = text(f"{HEAD} {{ o = Shape(x) s = Shape(z) e = Expand(y, s) p = Shape(e) }}")
+    sizes = [each if each.isalpha() else int(each) for each in declared.split(",")]
+    made.graph.value_info.append(helper.make_tensor_value_info("e", TensorProto.FLOAT, sizes))
+    graph = OnnxSessions(made, no_external_data).of(find_runtime("1.18.0"), NONE, Inputs()).graphs[-1].graph
+    shape_input_merge(graph)
+    assert read in left(graph)
 
 
 @pytest.mark.parametrize(("version", "at"), [("1.18.0", "folded"), ("1.20.1", "DML")])
