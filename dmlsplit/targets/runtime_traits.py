@@ -23,6 +23,8 @@ class Quantized:
     """True if a DequantizeLinear moves past a node that several others read."""
     moves_axes: bool = False
     """True if a quantization that moves past a node keeps its axis; False if it gets the default one."""
+    keeps_constants: bool = False
+    """True if a DequantizeLinear of a constant moves past no node."""
     behind_clips: bool = False
     """True if a Relu or Clip that changes nothing is allowed before the QuantizeLinear."""
     packs_weights: bool = False
@@ -193,6 +195,7 @@ _QUANTIZED_1_30: Final = replace(
     _QUANTIZED_1_24,
     propagated=dict.fromkeys(_QUANTIZED_1_24.propagated),
     packs_weights=True,
+    keeps_constants=True,
     checks_biases=True,
     widens_merged=False,
 )

@@ -11,11 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dmlsplit.descriptors.dims import Shape
-from dmlsplit.models.graph import Doubt, Graph, Node, Value
+from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.models.schemas import since
+from dmlsplit.onnxruntime.passes.transposed_tensors import permutation, set_attribute
 
 DEQUANTIZE: Final = "DequantizeLinear"
 QUANTIZE: Final = "QuantizeLinear"
+_SCALED: Final = 3
+"""The number of inputs of a quantization with a zero point."""
+_AXIS: Final = 1
+"""The axis of a quantization without the attribute."""
 _OLDEST: Final = {"MaxPool": 12, "Reshape": 5}
 """The oldest versions of operators over which quantization is moved, if not the first."""
 
@@ -27,11 +32,88 @@ def qdq_propagation(graph: Graph) -> None:
         if node.op_type == QUANTIZE and _is_scalar(graph, node):
             _move_back(graph, node)
     instead: dict[Node, dict[Value, list[Value]]] = {}
+    keeps = graph.facts.traits.quantized.keeps_constants
     for node in graph.nodes:
-        if node.op_type == DEQUANTIZE and _is_scalar(graph, node):
+        if node.op_type != DEQUANTIZE or not _is_scalar(graph, node):
+            continue
+        if not (keeps and _dequantizes_constant(graph, node)):
             _move_on(graph, node, instead)
     for reader, values in instead.items():
         _redirect(graph, reader, values)
+    for node in graph.nodes:
+        _fold_between(graph, node)
+    for node in graph.nodes:
+        _fold_transpose(graph, node)
+
+
+def _fold_between(graph: Graph, node: Node) -> None:
+    """Replaces a DequantizeLinear of a constant, the node that alone reads it, and the inserted QuantizeLinear that
+    alone reads that, with a constant, in place: ONNX Runtime folds nodes of one input between quantizations."""
+    mover = node.only_reader if _dequantizes_constant(graph, node) and node in graph else None
+    after = mover.only_reader if mover is not None and len(mover.inputs) == len(mover.outputs) == 1 else None
+    if mover is None or after is None or not (after.op_type == QUANTIZE and after.is_inserted):
+        return
+    result = after.outputs[0]
+    made = _constant(graph, node, mover, graph.facts.shape(mover.outputs[0].known))
+    behind = list(result.readers)
+    for each in behind:
+        graph.redirect(each, {result: made})
+    for each in (after, mover, node):
+        graph.folded.add(each.index)
+        graph.remove(each)
+    for each in behind:
+        _fold_between(graph, each)
+
+
+def _fold_transpose(graph: Graph, node: Node) -> None:
+    """Makes a DequantizeLinear of a constant read that constant transposed, in place, instead of the Transpose that
+    alone reads its result and that one node reads. Source: onnx_transpose_optimization.cc of ONNX Runtime."""
+    mover = node.only_reader if _dequantizes_constant(graph, node) else None
+    if mover is None or mover.op_type != "Transpose" or not _has_one_use(mover.outputs[0]):
+        return
+    shape, is_scaled = graph.facts.shape(node.inputs[0].known), _is_scalar(graph, node)
+    if not is_scaled and attribute(mover, "perm") is None:
+        graph.failing[mover] = "is moved over a DequantizeLinear of several scales, but has no attribute perm"
+        return
+    if len(node.inputs) < _SCALED:
+        is_signed = graph.facts.data_type(node.inputs[0].known_type) == "INT8"
+        if is_signed and not is_scaled and not graph.facts.traits.quantized.keeps_constants:
+            graph.failing[mover] = "is moved over a DequantizeLinear of INT8 without a zero point, which fails"
+        return
+    perm = permutation(mover, len(shape or ()))
+    if shape is None:
+        return
+    if len(perm) != len(shape):
+        return
+    given = attribute(node, "axis")
+    axis = (_AXIS if given is None else given.i) % max(len(shape), 1)
+    made = _constant(graph, node, mover, tuple([shape[i] for i in perm]))
+    graph.read(node, [made, *node.inputs[1:]])
+    if not is_scaled:
+        set_attribute(node, "axis", perm.index(axis))
+    outputs = mover.outputs
+    graph.folded.add(mover.index)
+    graph.remove(mover)
+    graph.write(node, outputs)
+
+
+def _has_one_use(value: Value) -> bool:
+    """True if one input reads a tensor, or if it is a graph output that no node reads."""
+    return sum([each.inputs.count(value) + each.captured.count(value) for each in value.readers]) + value.is_output == 1
+
+
+def _dequantizes_constant(graph: Graph, node: Node) -> bool:
+    if node.op_type != DEQUANTIZE:
+        return False
+    return all(graph.facts.is_constant(value.name) for value in node.inputs if value.name)
+
+
+def _constant(graph: Graph, node: Node, mover: Node, shape: Shape | None) -> Value:
+    """Returns a constant that a DequantizeLinear can read in place of its own, after `mover` has moved its elements."""
+    made = Value(f"{mover.name}/folded")
+    graph.facts.note(made.name, graph.facts.data_type(node.inputs[0].known_type), shape, True, None)
+    graph.constants.add(made.name)
+    return made
 
 
 def is_moved_over(graph: Graph, node: Node) -> bool:

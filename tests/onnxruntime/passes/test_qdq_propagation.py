@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from dmlsplit.models.graph import attribute
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.passes.ensure_unique_dq_for_node_unit import ensure_unique_dq_for_node_unit
 from dmlsplit.onnxruntime.passes.qdq_propagation import qdq_propagation
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from tests.models import text
-from tests.onnxruntime.passes import after
+from tests.onnxruntime.passes import after, graph_of
 from tests.onnxruntime.placements import placed, where
 
 GIVEN = "float s = {1}, float8e5m2 z = {0}, int64[4] k = {2,3,5,4}, int64[1] none = {0}, int64[1] one = {1}"
@@ -194,3 +196,56 @@ def test_one_that_is_dropped_may_have_any_rank():
     found = placed(f"(uint8[1,1,2,2,3] x) => (uint8[?,?] o) <{SCALED}> "
                    f"{INTO} t = Flatten(d) o = QuantizeLinear(t, s, z) }}", "1.24.4", 21)  # fmt: skip
     assert (found.created, where(found)["d"]) == (True, "folded")
+
+
+WEIGHTS = (
+    "(float[2,3] x) => (float[?,?] o{}) <int8[4,3] w = {{1,2,3,4,5,6,7,8,9,10,11,12}}, float s = {{0.1}}, "
+    "int8 z = {{0}}, float[4] c = {{1,2,3,4}}, int8[4] n = {{0,0,0,0}}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "body", "versions"),
+    [
+        ("", "d = DequantizeLinear(w, s, z) t = Transpose(d) o = MatMul(x, t)", "1.24.4 1.30.0"),
+        ("", "d = DequantizeLinear(w, s) t = Transpose(d) o = MatMul(x, t)", "1.24.4"),
+        ("", "d = DequantizeLinear<axis=0>(w, c, n) t = Transpose<perm=[1,0]>(d) o = MatMul(x, t)", "1.24.4 1.30.0"),
+        (
+            ", float[4,3] r",
+            "d = DequantizeLinear(w, s, z) t = Transpose<perm=[1,0]>(d) o = MatMul(x, t) r = Neg(d)",
+            "1.24.4 1.30.0",
+        ),
+    ],
+    ids=["one scale", "no zero point", "a scale for each row", "another reader"],
+)
+def test_a_transpose_of_a_dequantized_constant(more, body, versions):
+    """As ONNX Runtime folds it, asked live."""
+    for version in ("1.24.4", "1.30.0"):
+        graph = graph_of(f"{WEIGHTS.format(more)} {{ {body} }}", 17, version)
+        ensure_unique_dq_for_node_unit(graph)
+        qdq_propagation(graph)
+        is_left = any(node.op_type == "Transpose" for node in graph.nodes)
+        assert (is_left, graph.failing) == (version not in versions, {})
+        if not is_left:
+            product = next(node for node in graph.nodes if node.op_type == "MatMul")
+            (source,) = [node for node in product.producers if node.op_type == "DequantizeLinear"]
+            axis = attribute(source, "axis")
+            assert graph.facts.shape(source.inputs[0].known) == (3, 4)
+            assert axis is None or axis.i == 1
+
+
+@pytest.mark.parametrize(
+    ("node", "version", "fails"),
+    [
+        ("DequantizeLinear<axis=0>(w, c) t = Transpose<perm=[1,0]>(d)", "1.24.4", True),
+        ("DequantizeLinear<axis=0>(w, c) t = Transpose<perm=[1,0]>(d)", "1.30.0", False),
+        ("DequantizeLinear<axis=0>(w, c, n) t = Transpose(d)", "1.24.4", True),
+        ("DequantizeLinear<axis=0>(w, c, n) t = Transpose(d)", "1.30.0", True),
+    ],
+    ids=["no zero point", "no zero point in a newer version", "no permutation", "no permutation in a newer version"],
+)
+def test_transposes_that_fail(node, version, fails):
+    """As session creation fails, asked live."""
+    graph = graph_of(f"{WEIGHTS.format('')} {{ d = {node} o = MatMul(x, t) }}", 17, version)
+    qdq_propagation(graph)
+    assert [each.op_type for each in graph.failing] == (["Transpose"] if fails else [])
