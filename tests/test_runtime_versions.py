@@ -136,6 +136,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("normalizes_new_casts", "1.30.0"),
         ("checks_scales", "1.24.1"),
         ("checks_factors", "1.23.0"),
+        ("adds_vectors_later", "1.30.0"),
         ("dequantizes_before_quantized_alone", "1.30.0"),
         ("dequantizes_scalars", "1.24.1"),
         ("quantizes_weights_behind_clips", "1.23.0"),

@@ -239,6 +239,8 @@ class Graph:
         self.unresolved: dict[Node, str] = {}
         """Maps each node that reads a tensor which no node computes any more, or which its replacement cannot read, to
         the first such tensor."""
+        self.found_shapes: dict[str, Shape] = {}
+        """The shapes of tensors that follow from Concats that became constants; inference does not know them."""
         self.unsigned: set[Value] = set()
         """The INT8 tensors that become UINT8."""
         self.merged: set[Value] = set()
@@ -294,6 +296,7 @@ class Graph:
         facts. The copies have the operators of the nodes' protos, and no node is absorbed by another one."""
         made = Graph(facts or self.facts, (), self.constants)
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
+        made.found_shapes = dict(self.found_shapes)
         for node in self._nodes:
             read, written = [value.name for value in node.inputs], [value.name for value in node.outputs]
             captured = [value.name for value in node.captured] if node.captured else ()

@@ -77,6 +77,8 @@ class RuntimeTraits:
     """True if Casts of version 21 or newer become part of the LayerNormalization that replaces nodes around them."""
     checks_factors: bool = False
     """True if a factor becomes part of a MatMul only if it has no more dimensions than what it scales."""
+    adds_vectors_later: bool = False
+    """True if a LayerNormalization of a sum is also fused with a vector that is added to a product in front of it."""
     checks_scales: bool = False
     """True if a LayerNormalization is fused with the sum in front of it only if its scale and bias are vectors."""
     reads_half_epsilons: bool = False
@@ -280,6 +282,7 @@ _1_30: Final = replace(
     removes_new_casts=True,
     reads_half_epsilons=True,
     normalizes_new_casts=True,
+    adds_vectors_later=True,
     dequantizes_before_quantized_alone=True,
     passed_by_transposes=_1_24.passed_by_transposes | {"Elu", "Gather"},
     captures_no_cpu_alone=True,

@@ -131,7 +131,7 @@ PASSES: Final = (
     _pass(2, later_layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons normalizes_casts"),
     _pass(2, bias_gelu_fusion, "Erf Tanh"),
     _pass(2, later_matmul_add_fusion, "MatMul", "fuses_attentions"),
-    _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean", "checks_scales"),
+    _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean", "checks_scales adds_vectors_later"),
     _pass(2, matmul_transpose_fusion, "Transpose"),
     _pass(2, matmul_scale_fusion, "MatMul", "checks_factors"),
     _pass(2, matmul_activation_fusion, "Softmax", "checks_factors"),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
@@ -48,6 +49,11 @@ def is_shared(value: Value, readers: Iterable[Node], *, placed: bool) -> bool:
         return True
     names = {node.proto.input[node.inputs.index(value)] for node in readers}
     return not placed and len(names) == 1 and value.name not in names
+
+
+def shape_of(graph: Graph, value: Value) -> Shape | None:
+    """Returns the shape of a tensor, as it is known after the fusion of Reshapes."""
+    return graph.found_shapes.get(value.known) or graph.facts.shape(value.known)
 
 
 def other(node: Node, value: Value) -> Value:

@@ -8,6 +8,7 @@ from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import contiguous_reshapes, reshape_fusion
+from dmlsplit.onnxruntime.passes.skip_layer_norm_fusion import skip_layer_norm_fusion
 from tests.onnxruntime.passes import after, graph_of
 from tests.onnxruntime.placements import placed
 
@@ -202,3 +203,24 @@ def test_a_reshape_to_a_computed_shape_fails_where_it_is_merged(shape, behind, v
         18,
     )
     assert (found.created, found.failure and found.failure.node) == (failing is None, failing)
+
+
+HEADS = """(float[B,S,8] x) => (float[B,S,8] o) <float[8,8] w = {ONES}, int64 i = {0}, int64 j = {1}, int64[1] z = {0},
+    int64[1] n = {2}, int64[1] d = {4}, int64[1] e = {8}, float[8] g = {1,1,1,1,1,1,1,1}> {
+    s = Shape(x) b = Gather(s, i) u = Unsqueeze(b, z) t = Gather(s, j) v = Unsqueeze(t, z)
+    c = Concat<axis=0>(u, v, n, d) r = Reshape(x, c) h = Transpose<perm=[0,2,1,3]>(r) p = Softmax(h) m = Mul(p, h)
+    k = Transpose<perm=[0,2,1,3]>(m) f = Concat<axis=0>(u, v, e) q = Reshape(k, f) a = Add(q, x)
+    o = LayerNormalization(a, g) }""".replace("ONES", ",".join("1" * 64))
+
+
+@pytest.mark.parametrize(("version", "left"), [("1.24.4", 1), ("1.30.0", 0)])
+def test_shapes_that_follow_from_a_constant(version, left):
+    """As ONNX Runtime infers them before it looks again, asked live: the second Concat then has the batch and the
+    length of what is reshaped."""
+    graph = graph_of(HEADS, 17, version)
+    reshape_fusion(graph)
+    assert sum(node.op_type == "Concat" for node in graph.nodes) == left
+    assert graph.found_shapes["r"] == ("B", "S", 2, 4)
+    assert graph.found_shapes["k"] == ("B", "S", 2, 4)
+    skip_layer_norm_fusion(graph)
+    assert graph.nodes[-1].op_type == ("LayerNormalization" if left else "SkipLayerNormalization")

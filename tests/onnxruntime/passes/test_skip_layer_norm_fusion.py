@@ -69,3 +69,21 @@ def test_nodes_that_stay(body, more, options):
     assert [each.split(" = ")[1].split("(")[0] for each in after(skip_layer_norm_fusion, model(body, more, **options))][
         :2
     ] == ["Add", "LayerNormalization"]
+
+
+@pytest.mark.parametrize(
+    ("added", "version", "expected"),
+    [
+        ("Add(c, p)", "1.24.4", "x,t,g,b"),
+        ("Add(c, p)", "1.30.0", "p,x,g,b,c"),
+        ("Add(p, c)", "1.24.4", "x,p,g,b,c"),
+        ("Add(c, r)", "1.30.0", "x,t,g,b"),
+    ],
+    ids=["the vector first", "in a newer version", "the vector last", "of no product"],
+)
+def test_a_vector_that_is_added_to_a_product(added, version, expected):
+    """As ONNX Runtime fuses it, asked live; of no product it has to be the second input."""
+    body = f"p = MatMul(y, w) r = Relu(y) t = {added} s = Add(x, t) {NORM}"
+    made = model(body, shape="N,M,4").replace("float[4] h)", "float[4,4] w)")
+    found = after(skip_layer_norm_fusion, made, version=version)[-1]
+    assert found == f"o = SkipLayerNormalization({expected})"
