@@ -45,6 +45,8 @@ typedef struct dms_tile {
     bool near;                          /* into the first-level cache; otherwise into the second, */
     bool behind;                        /* and after squares rather than before them: both tiles do not fit that cache */
     bool gathered;                      /* if sink is DMS_LINES: lines of several squares are staged, so that each row of the target gets several in a row */
+    bool staged;                        /* if sink is DMS_STORED: the tile is copied first, */
+    bool crowded;                       /* and lines that a square writes share sets of the first-level cache, so that each had better be written at once */
     size_t below;                       /* rows of the tile by which whole squares prefetch ahead, and then begin the next tile; 0: they do not */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t side;                        /* rows and columns of a square: elements of a cache line */

@@ -110,6 +110,7 @@ enum {
     DMS_TILE_HIGH = 8,                  /* height of a tile in squares. Zen 5, */
     DMS_TILE_LOWER = 4,                 /* and on others: 0.7 to 0.95 of the time of elements of 4 and 8 bytes, beside tiles one or 8 squares high. Zen 4 */
     DMS_LOW_WIDE = 4096,                /* width of tiles one square high if rows of the source conflict, on those others, and of listed rows. Zen 4, Zen 5 */
+    DMS_STAGED_WIDE = 256,              /* width of a tile that is copied first, of as many rows as a line has bytes: of 128 bytes 0.95 to 1.05 of the time. Zen 5 */
     DMS_LISTED_AHEAD = 32,              /* listed rows of the source that are prefetched ahead. Zen 4 */
     DMS_NEAR_SHARE = 4,                 /* rows of the target are near each other at this part of the distance of the source's. Zen 4 */
     DMS_LONG_COLUMN = 2048,             /* least rows of columns of bytes that are stored four lines at a time. Zen 5 */

@@ -77,15 +77,18 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector DMS_NAME(in_whole)(const vector *v, c
 #endif
 }
 
-/* Copies all rows: whole vectors of blocks, then the rest by moves. streamed (a constant): targets that begin at cache lines, by non-temporal stores; rows are a
- * multiple of DMS_GATHERED_PART bytes of a part. A split stores that much of one part before it stores another one: if lines of all parts took turns, 3 parts
- * took 1.3 to 1.4 times as long, and 1.2 to 1.9 times if halves of lines did (AVX2, Zen 3). A join has one target, which is stored from registers: its 12 to
- * 128 MB took 0.6 to 0.83 of the time of staged lines (Zen 3). */
+/* Copies all rows: whole vectors of blocks, then the rest by moves. streamed (a constant): by non-temporal stores; rows are a multiple of DMS_GATHERED_PART
+ * bytes of a part. A split stores that much of one part before it stores another one: if lines of all parts took turns, 3 parts took 1.3 to 1.4 times as long,
+ * and 1.2 to 1.9 times if halves of lines did (AVX2, Zen 3). Its parts may begin between cache lines if the bytes before them in that line are theirs as well,
+ * and are stored already; each part's last bytes then wait for the next ones. 9 to 60 MB took 0.52 to 0.85 of the time of staged lines, by AVX2 and SSSE3
+ * (Zen 5). A join has one target, which begins at a line and is stored from registers: its 12 to 128 MB took 0.6 to 0.83 of the time of staged lines (Zen 3). */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t element, bool split,
                                                               bool streamed, const dms_stores *stores)
 {
-    enum { MOST = DMS_LINE / VECTOR, GATHERED = DMS_GATHERED_PART / VECTOR };
-    _Alignas(DMS_LINE) char pieces[4][DMS_GATHERED_PART];
+    enum { MOST = DMS_LINE / VECTOR, GATHERED = DMS_GATHERED_PART / VECTOR, ROOM = DMS_GATHERED_PART + DMS_LINE };
+    _Alignas(DMS_LINE) char rooms[2 * 4 * ROOM];
+    char *const pieces = rooms + dms_left_out(rooms, 4 * ROOM);
+    size_t fill[4];                     /* bytes of each part that wait until their line is full */
     const uintptr_t ahead = dms_lines_ahead(stores, split);
     const unsigned together = !streamed ? 1 : split ? GATHERED : MOST;  /* vectors of each part */
     const size_t block = LANES * BLOCK / t->width, stride = count * BLOCK;
@@ -96,8 +99,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     char *whole = c->whole, *parts[4];
     for (unsigned i = 0; i < 9; i++)
         order[i / 3][i % 3] = load_table(t->order[i / 3][i % 3]);
-    for (unsigned i = 0; i < count; i++)
-        parts[i] = c->parts[i];
+    for (unsigned i = 0; i < count; i++) {
+        fill[i] = streamed && split ? (uintptr_t)c->parts[i] % DMS_LINE : 0;
+        parts[i] = c->parts[i] - fill[i];
+        if (streamed && split)
+            memcpy(pieces + i * ROOM, parts[i], fill[i]);
+    }
     for (uint64_t row = 0; row < rows; row += together * block) {
         for (unsigned j = 0; j < together; j++, whole += LANES * stride) {
             for (unsigned i = 0; i < count && streamed && !split && j == 0; i++)
@@ -111,7 +118,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
             DMS_NAME(permute_block)(v, order, count, element, split);
             for (unsigned i = 0; i < count; i++)
                 if (streamed && split)
-                    store(pieces[i] + j * VECTOR, v[i]);
+                    store(pieces + i * ROOM + fill[i] + j * VECTOR, v[i]);
                 else if (streamed)
                     stream(whole + i * VECTOR, DMS_NAME(in_whole)(v, block_of, count, i));
                 else if (split)
@@ -121,10 +128,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
         }
         for (unsigned i = 0; i < count; i++) {
             for (unsigned j = 0; j < together && streamed && split; j++)
-                stream(parts[i] + j * VECTOR, load(pieces[i] + j * VECTOR));
+                stream(parts[i] + j * VECTOR, load(pieces + i * ROOM + j * VECTOR));
+            if (fill[i] > 0)
+                DMS_NAME(copy_line)(pieces + i * ROOM, pieces + i * ROOM + together * VECTOR);
             parts[i] += together * VECTOR;
         }
     }
+    for (unsigned i = 0; i < count && streamed && split; i++)
+        dms_copy_short(parts[i], pieces + i * ROOM, fill[i]);
     dms_move_channels(c, split, rows);
 }
 
@@ -153,7 +164,8 @@ static DMS_TARGET void DMS_NAME(stream_stretch)(const dms_channels *c, const voi
 }
 #undef COPY
 
-/* Returns the rows before the first cache line of every target; c->rows if lines do not begin at one row in all targets. */
+/* Returns the rows before targets are stored directly past the caches: up to their first cache line or, in a split whose parts begin at different places in
+ * a line, a whole line of each part; c->rows if there are too few. */
 static uint64_t rows_to_lines(const dms_channels *c, bool split)
 {
     if (!split) {
@@ -166,7 +178,9 @@ static uint64_t rows_to_lines(const dms_channels *c, bool split)
     bool alike = left % c->widths[0] == 0 && rows < c->rows;
     for (size_t i = 1; i < c->count; i++)
         alike = alike && ((uintptr_t)c->parts[i] - (uintptr_t)c->parts[0]) % DMS_LINE == 0;
-    return alike ? rows : c->rows;
+    if (alike)
+        return rows;
+    return c->rows > 2 * DMS_GATHERED_PART / c->widths[0] ? DMS_LINE / c->widths[0] : c->rows;
 }
 
 /* ---- The kernels ---- */
@@ -186,7 +200,7 @@ DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *t
         DMS_NAME(copy_batches)(c, tables, split, DMS_STAGED_PART / c->widths[0], c->row, stores, DMS_NAME(copy_stretch));
         return;
     }
-    dms_channels rows = *c;             /* whole cache lines of every target, stored directly */
+    dms_channels rows = *c;
     rows.rows = head;
     dms_move_channels(&rows, split, 0);
     dms_skip_rows(&rows, head);

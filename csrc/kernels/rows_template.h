@@ -122,7 +122,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
 {
     /* With vectors of 16 bytes, 4096 ahead took 0.85 to 1 of the time of 1536 (Zen 4). */
     const uintptr_t page = stores->page_mask, least = VECTOR == 16 && page == 0 ? DMS_NEAR_AHEAD : 0, far = stores->ahead > least ? stores->ahead : least;
-    const uintptr_t ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? far : DMS_NEAR_AHEAD;
+    const uintptr_t nearby = stores->ahead > 0 ? DMS_NEAR_AHEAD : 0, ahead = stores->ahead > 0 && (p->size >= DMS_LONG_PIECE_FETCHED || page > 0) ? far : nearby;
     const char *from = p->from;
     size_t size = p->size;
     if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first there is no partial line, and line points to bytes */
@@ -134,7 +134,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     p->to += p->to_stride;
     p->from += p->from_stride;
     if (size < DMS_LINE) {
-        DMS_PREFETCH_AT(from, DMS_NEAR_AHEAD);
+        DMS_PREFETCH_AT(from, nearby);
         dms_copy_short(w->bytes + w->fill, from, size);
         w->fill += (uint32_t)size;
     } else {
@@ -295,11 +295,16 @@ static DMS_TARGET void DMS_NAME(fill_by_vector)(char *to, const char *pattern, u
     const size_t head = (VECTOR - (uintptr_t)to % VECTOR) % VECTOR;
     const vector aligned = load(pattern + head), end = load(pattern + size % VECTOR);
     store(to, load(pattern));
-    for (to += head; to < last; to += VECTOR) {
-        if (claimed > 0 && (uintptr_t)to % DMS_LINE == 0)
-            DMS_CLAIM(to, claimed);
+    for (to += head; to < last && (uintptr_t)to % DMS_LINE != 0; to += VECTOR)
         store(to, aligned);
+    for (; last - to > DMS_LINE - VECTOR; to += DMS_LINE) {
+        if (claimed > 0)
+            DMS_CLAIM(to, claimed);
+        for (int i = 0; i < DMS_LINE; i += VECTOR)
+            store(to + i, aligned);
     }
+    for (; to < last; to += VECTOR)
+        store(to, aligned);
     store(last, end);
 }
 
@@ -320,8 +325,11 @@ static DMS_TARGET DMS_NEVER_INLINE void DMS_NAME(run_loops)(const dms_nest *nest
     const size_t size = (size_t)count * nest->run;
     uint64_t index[DMLSPLIT_MAX_RANK];
     _Alignas(DMS_LINE) char rooms[2 * ROOM], pattern[DMS_FILL_PATTERN + sizeof(uint64_t)];
+    dms_stores stores = nest->stores;
     char *const line = rooms + dms_left_out(rooms, ROOM) + DMS_LINE;
     dms_lines lines = dms_start_lines(line, line);
+    if (count > 1 && dms_is_streamed(&stores))
+        stores.ahead = stores.page_mask = 0;            /* what lies behind the pattern may be unmapped: prefetches of it took up to 6 times as long (Zen 5) */
     dms_first(outer, index);
     do {
         piece p = {target, source, last->target_stride * (int64_t)count, last->source_stride * (int64_t)count, size};
@@ -339,10 +347,10 @@ static DMS_TARGET DMS_NEVER_INLINE void DMS_NAME(run_loops)(const dms_nest *nest
             DMS_NAME(double_run)(target, size, last->size * nest->run);
             continue;
         }
-        DMS_NAME(put_pieces)(&p, 1, last->size / count, &lines, false, &nest->stores);
+        DMS_NAME(put_pieces)(&p, 1, last->size / count, &lines, false, &stores);
         p.size = (size_t)(last->size % count) * nest->run;
         if (p.size > 0)
-            DMS_NAME(put_pieces)(&p, 1, 1, &lines, false, &nest->stores);
+            DMS_NAME(put_pieces)(&p, 1, 1, &lines, false, &stores);
     } while (dms_next(nest->loops, outer, index, &target, &source));
     dms_finish_lines(&lines);
 }
