@@ -128,7 +128,7 @@ dms_slow dms_slow_runs(const dms_nest *nest)
 
 dms_slow dms_slow_transpose(const dms_nest *nest)
 {
-    return dms_is_narrow(nest) ? slow(DMS_AFTER_SCALAR, "a side of the matrix has less than a line, or than 12 elements") : fast;
+    return dms_is_narrow(nest) ? slow(DMS_AFTER_SCALAR, "a side of the matrix has less than a line, and than 8 elements, of 1 byte than 12") : fast;
 }
 
 dms_slow dms_slow_planes_avx512vbmi(const dms_nest *nest)

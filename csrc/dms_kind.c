@@ -39,7 +39,7 @@ static dms_pixels find_pixels(const dms_nest *nest)
 
 bool dms_is_narrow(const dms_nest *nest)
 {
-    const size_t least = dms_smaller(DMS_LINE / nest->run, DMS_NARROW_SIDE);
+    const size_t least = dms_smaller(DMS_LINE / nest->run, nest->run == 1 ? DMS_NARROW_SIDE_OF_BYTES : DMS_NARROW_SIDE);
     return nest->loops[nest->rank - 1].size < least || nest->loops[nest->columns].size < least;
 }
 

@@ -218,8 +218,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vect
     }
 }
 
-/* Transposes columns [first, first + 16 / size) of a square with all rows: the lanes of a vector are rows of as many panels. */
-static DMS_TARGET DMS_ALWAYS_INLINE void transpose_lane(const square *s, size_t first, size_t size, dms_sink sink)
+/* Transposes columns [first, first + 16 / size) of a square with all rows, and stores those from `begin` on: the lanes of a vector are rows of as many panels. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_lane(const square *s, size_t first, size_t begin, size_t size, dms_sink sink)
 {
     const size_t n = 16 / size;
     vector v[LINE_VECTORS][16], line[LINE_VECTORS];
@@ -235,7 +235,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_lane(const square *s, size_t 
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < LINE_VECTORS; i++)
             line[i] = v[i][k];
-        store_column(s, first + k, line, size, 1, true, sink);
+        if (first + k >= begin)
+            store_column(s, first + k, line, size, 1, true, sink);
     }
 }
 
@@ -244,7 +245,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_whole(const square *s, size_t
 {
     if (VECTOR == 32 && size == 2 && sink == DMS_STORED) {    /* 16 vectors, which registers hold, rather than 32: 0.65 to 0.9 of the time (Zen 5) */
         for (size_t first = 0; first < DMS_LINE / size && first < s->columns; first += 16 / size)
-            transpose_lane(s, first, size, sink);
+            transpose_lane(s, first, first, size, sink);
         return;
     }
     vector v[DMS_LINE];
@@ -291,13 +292,16 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_in_panels(const square *s, si
 }
 
 /* True if a partial square consists of whole vectors and lanes, and masks are not faster: 50 rows of bytes took 1.25 times as long by lanes, 40 columns 1.3
- * times (AVX-512, Zen 5). */
+ * times (AVX-512, Zen 5). Without masks the last lane of columns may overlap the one before: NHWC views of 34 to 70 columns of 1 byte, 24 to 50 of 2 and 26 of
+ * 4 took 0.23 to 0.8 of the time (AVX2 and SSSE3, Zen 5). */
 static DMS_ALWAYS_INLINE bool is_direct(const square *s, size_t size)
 {
     const size_t side = DMS_LINE / size, lane = 16 / size;
     const bool masked = VECTOR == DMS_LINE;
+    if (s->rows == side && !masked)
+        return s->columns >= lane;
     if (s->rows == side)
-        return s->columns % lane == 0 && !(masked && s->columns > FEW_LANES * lane);
+        return s->columns % lane == 0 && s->columns <= FEW_LANES * lane;
     return s->rows >= lane && s->columns % (VECTOR / size) == 0 && !(masked && s->rows > 3 * lane);
 }
 
@@ -314,7 +318,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, siz
     if (LINE_VECTORS > 1)               /* otherwise there are none */
         transpose_whole(&vectors, size, sink, false);
     for (size_t first = vectors.columns; first < s->columns; first += 16 / size)
-        transpose_lane(s, first, size, sink);
+        transpose_lane(s, first + 16 / size <= s->columns ? first : s->columns - 16 / size, first, size, sink);
 }
 
 #if VECTOR == DMS_LINE
@@ -546,13 +550,13 @@ typedef struct last_part {
     size_t begin, count;
 } last_part;
 
-/* Returns a whole square or vector at the end, or a lane if that is enough; begin is SIZE_MAX if there is none. A single remaining row or column is copied by
- * element; more than FEW_LANES lanes of a partial square use masks. */
-static DMS_ALWAYS_INLINE last_part find_last(size_t count, size_t whole, size_t lane)
+/* Returns a whole square or vector at the end, or a lane if that is enough; begin is SIZE_MAX if there is none. Fewer remaining rows or columns than `least` are
+ * copied by element; more than FEW_LANES lanes of a partial square use masks. */
+static DMS_ALWAYS_INLINE last_part find_last(size_t count, size_t whole, size_t lane, size_t least)
 {
     const bool masked = count < whole && count > FEW_LANES * lane;
     const size_t left = count % whole, part = masked || (left > lane && count >= whole) ? whole : lane;
-    const last_part last = {count >= part && left % part > 1 ? count - part : SIZE_MAX, part};
+    const last_part last = {count >= part && left % part >= least ? count - part : SIZE_MAX, part};
     return last;
 }
 
@@ -568,8 +572,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
     const size_t side = DMS_LINE / size, narrow = VECTOR / size, lane = 16 / size;
     const bool overlap = tile->sink <= DMS_STACKED;
     const last_part none = {SIZE_MAX, LINE_VECTORS > 1 ? lane : side};
-    const last_part last_rows = overlap && tile->rows > side ? find_last(tile->rows, side, lane) : none;
-    const last_part last_columns = overlap ? find_last(tile->columns, narrow, lane) : none;
+    const last_part last_rows = overlap && tile->rows > side ? find_last(tile->rows, side, lane, 2) : none;
+    /* A single column by a lane: NHWC views of 9 columns of 2 and 4 bytes took 0.6 to 0.75 of the time (AVX2 and SSSE3, Zen 5). */
+    const last_part last_columns = overlap ? find_last(tile->columns, narrow, lane, VECTOR == DMS_LINE ? 2 : 1) : none;
     const bool past = tile->sink == DMS_LINES || tile->sink == DMS_CARRIED;
     const bool wide = size >= WIDE && (VECTOR == DMS_LINE || tile->below > 0);
     const size_t inside = (!wide && !past) || (tile->sink == DMS_CARRIED && !tile->begun) ? 0 : is_whole(&last_rows, side) ? tile->rows : tile->rows / side * side;
@@ -586,7 +591,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
         transpose_inside(tile, inside, inside_columns, size, DMS_STORED, false);
     for (size_t column = 0, columns; column < tile->columns; column += columns) {
         const size_t left = tile->columns - column;
-        columns = left >= side ? side : left >= last_columns.count ? left / last_columns.count * last_columns.count : left;
+        columns = left >= side ? side : overlap && left >= last_columns.count ? left / last_columns.count * last_columns.count : left;
         if (column > last_columns.begin) {
             column = last_columns.begin;
             columns = last_columns.count;
