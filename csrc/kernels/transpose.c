@@ -42,18 +42,15 @@ static bool gains_by_low(const dms_transposer *transposer, bool is_high)
     return is_high && transposer->vector > 16;
 }
 
-/* True if tiles that are stored through the caches are copied first, because lines of the source share sets of the first-level cache: each is then read once
- * and whole. Vectors of 64 bytes read a line at once anyway. On machines that prefer high tiles; on others it was not measured. Matrices and columns of 1 and
- * 2 bytes took 0.57 to 1.06 of the time, of 4 and 8 bytes, whose tiles are not low, by AVX2 0.63 to 1.03, by SSSE3 up to 1.3 (Zen 5). If rows of the target
- * share more sets than those of the source, stacked squares are better: 0.7 to 0.95 of the time. */
-static bool gains_by_staging(const dms_transposer *transposer, size_t size, bool low, const dms_side *from, const dms_side *to, const dms_stores *stores)
+/* True if tiles that are stored through the caches are copied first, because twice as many lines of the source as the sets of the first-level cache hold share
+ * them: each is then read once and whole. Vectors of 64 bytes read a line at once anyway. On machines that prefer high tiles; on others it was not measured.
+ * Matrices and columns of 1 and 2 bytes took 0.5 to 0.95 of the time, from memory 0.6 to 1.15; those whose lines barely share sets, and those of 4 and 8 bytes,
+ * from memory 1.1 to 1.9 (AVX2 and SSSE3, Zen 5). If rows of the target share more sets than those of the source, stacked squares are better: 0.7 to 0.95 of
+ * the time. */
+static bool gains_by_staging(const dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
-    const size_t side = DMS_LINE / size;
-    if (transposer->vector == DMS_LINE || stores->cached_height < DMS_TILE_HIGH)
-        return false;
-    if (size <= 2)
-        return share_sets(from->stride, side, stores) && power_of(from->stride) >= power_of(to->stride);
-    return transposer->vector > 16 && !low && share_sets(from->stride, size == 4 ? side : 2 * side, stores);
+    const bool together = tile->element_size <= 2 && share_sets(from->stride, tile->side / 2, stores);
+    return together && transposer->vector < DMS_LINE && stores->cached_height >= DMS_TILE_HIGH && power_of(from->stride) >= power_of(to->stride);
 }
 
 /* Returns the sink of a streamed matrix. Rows of the target that begin at the same offset in a line are whole lines after a head; so are short rows without a
@@ -111,7 +108,7 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
     tile->width = stacked ? side : DMS_TILE_SQUARES / high * side;
     if (low && conflict && (lower || (higher && to->listed != NULL)))
         tile->width = dms_smaller(DMS_LOW_WIDE / size, DMS_TILE_COLUMNS);
-    if (gains_by_staging(transposer, size, low, from, to, stores)) {
+    if (gains_by_staging(tile, transposer, from, to, stores)) {
         tile->staged = true;
         tile->sink = DMS_STORED;
         tile->height = DMS_LINE;
