@@ -12,10 +12,14 @@
 
 /* True if hardware prefetches the source of staged batches well enough: on a Zen 4 sources of joins of 3 parts and more (8 to 33 MB by AVX2 and SSSE3 took 0.75
  * to 0.99 of the time, of 4 x 16 bytes 1.07), and wholes of which a part is read at short steps (8 to 33 MB in steps of 64 to 128 bytes 0.77 to 1, of 234 and
- * 336 bytes 1.15 to 1.3). Where single lines may not take turns, it was not measured. */
+ * 336 bytes 1.15 to 1.3). On a Zen 5 these joins by vectors of less than 64 bytes (10 to 34 MB of 3 to 8 parts took 0.75 to 1.03, of 5 + 7 + 9 bytes 1.04 to
+ * 1.15; by 64 bytes 0.97 to 2). Where single lines may not take turns, and where pages are prefetched, it was not measured. */
 static inline bool is_left_to_hardware(const dms_channels *c, bool split, size_t step, const dms_stores *stores)
 {
-    return dms_fetches_far(stores) && stores->gathered <= DMS_LINE && (split ? step <= DMS_STAGED_STEP : c->count > DMS_STAGED_FEW);
+    const bool lines = stores->gathered <= DMS_LINE, far = lines && dms_fetches_far(stores);
+    if (split)
+        return far && step <= DMS_STAGED_STEP;
+    return (far || (lines && VECTOR < DMS_LINE && stores->page_mask == 0)) && c->count > DMS_STAGED_FEW;
 }
 
 /* Prefetches the source of later batches, or claims the lines that they write. On a Zen 4, what is prefetched for a batch at once would evict the staged lines
