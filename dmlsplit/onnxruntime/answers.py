@@ -40,7 +40,7 @@ from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
 from dmlsplit.onnxruntime.large_tensors import large_tensor
 from dmlsplit.onnxruntime.node_facts import facts_after, facts_in, first_run
-from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, row_of
+from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, PACKED_PRODUCT, row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, moves_any_type
 from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
@@ -269,6 +269,7 @@ def _traits_of_failures(graph: SessionGraph) -> tuple[bool, ...]:
         traits.activations_in_any_case and not operators.isdisjoint(NETWORKS),
         traits.follows_computed_sizes and not operators.isdisjoint(_WITH_FUNCTIONS),
         traits.transposes_empty_constants and "Transpose" in operators,
+        traits.loses_packed_weights and "DequantizeLinear" in operators,
     )
 
 
@@ -295,6 +296,7 @@ def _failures(
     for node, why in (*graph.graph.failing.items(), *optimized(graph).failing.items()):
         path = graph.path(node.index)
         found.append(Failure(OPTIMIZING, f"{path} {why}", node=path))
+    found += _of_packed_weights(graph, places)
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = f"the process crashes (access violation) when {path} is fused with its MatMulInteger"
@@ -323,6 +325,17 @@ def _failures(
         if not failures and not is_created(graph, node):
             unfailing.add(alike)
     return found
+
+
+def _of_packed_weights(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failure]:
+    """Yields a failure for each product with packed weights in a fused graph, of which some versions make none."""
+    if not graph.runtime.traits.loses_packed_weights or not graph.options.graph_fusion:
+        return
+    for node in optimized(graph).nodes:
+        if node.op_type == PACKED_PRODUCT and graph.on_dml(node.index) and not graph.has_open_sizes(node):
+            path = graph.path(node.index)
+            why = f"{path} becomes a MatMulNBits, and the fused graph is not made of its packed weights"
+            yield Failure(places[node.index].compilation, why, node=path)
 
 
 def _of_optimized(graph: SessionGraph, places: Mapping[int, Place]) -> Iterator[Failure]:

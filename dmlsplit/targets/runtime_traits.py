@@ -27,6 +27,8 @@ class Quantized:
     """True if a DequantizeLinear of a constant moves past no node."""
     behind_clips: bool = False
     """True if a Relu or Clip that changes nothing is allowed before the QuantizeLinear."""
+    packs_half_bytes: bool = False
+    """True if a MatMul with constant 4-bit weights in blocks becomes an operator that takes these weights."""
     packs_weights: bool = False
     """True if a MatMul with constant 8-bit weights becomes an operator that takes these weights."""
     widens_merged: bool = False
@@ -116,6 +118,8 @@ class RuntimeTraits:
     """True if a Not that feeds a Where of version 16 is fused with it."""
     fuses_new_transposes: bool = False
     """True if a Transpose of version 21 or newer is fused into the Gemm before or behind it."""
+    loses_packed_weights: bool = False
+    """True if session creation fails with a fused graph that has a product with packed weights."""
     quantizes_weights: bool = False
     """True if weights and biases of a Conv, ConvTranspose or Gemm between quantizations are quantized too."""
     quantizes_weights_behind_clips: bool = False
@@ -179,6 +183,7 @@ _QUANTIZED_1_19: Final = replace(
     _QUANTIZED_1_18,
     propagated={"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
     to_several=True,
+    packs_half_bytes=True,
     moves_axes=True,
 )
 _QUANTIZED_1_20: Final = replace(
@@ -217,6 +222,7 @@ _1_19: Final = replace(
     _1_18,
     removes_clips=False,
     merges_shapes=False,
+    loses_packed_weights=True,
     folds_halves=_HALVES | {"Clip"},
     pads_any_window=True,
     computes_any_equation=True,
@@ -237,6 +243,7 @@ _1_21: Final = replace(
     uninferred=_COMPARISONS,
     fuses_any_product=False,
     quantizes_weights=True,
+    loses_packed_weights=False,
     reshapes_products=True,
     keeps_attentions=True,
     merges_reshapes=True,

@@ -20,8 +20,8 @@ from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is
 
 _BYTES: Final = frozenset({"INT8", "UINT8"})
 _HALF_BYTES: Final = frozenset({"INT4", "UINT4"})
-"""The types that no node reads or writes directly. All types that are neither these nor wide are let through, even if
-there is no kernel."""
+"""The types that only products by weights read directly. All types that are neither these nor wide are let through,
+even if there is no kernel."""
 _WIDE: Final = frozenset({"INT16", "UINT16"})
 _NOT_WIDE: Final = frozenset({"ArgMax", "MaxPool", "ReduceMax", "ReduceMin", "Resize"})
 """The operators that do not move 16-bit elements."""
@@ -36,6 +36,8 @@ _LEAST_DIFFERENCE: Final = 1e-7
 """The tolerances, relative and absolute, between the scale of a bias and the product of the other scales. Observed."""
 _PRODUCTS: Final = frozenset({"Gemm", "MatMul", RESHAPED_GEMM})
 """The products that may take their weights as they are."""
+_PACKED_FIRST: Final = frozenset({"MatMul"})
+"""Those that do up to 1.24."""
 _MATRIX: Final = 2
 _LEAST_BLOCK: Final = 16
 _SCALED: Final = 3
@@ -61,7 +63,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
     quantized = graph.facts.traits.quantized
     graph.unsigned = _made_unsigned(graph)
     quantizations = [node for node in graph.nodes if node.op_type in (DEQUANTIZE, QUANTIZE)]
-    packed = _PRODUCTS if quantized.packs_weights else frozenset()
+    packed = _packed(graph)
     for node in graph.nodes:
         if node.op_type not in quantized.moved | quantized.computed | packed:
             continue
@@ -73,7 +75,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
                 _merge(graph, group)
         elif _computes(graph, group):
             _replace(graph, group)
-        elif quantized.packs_weights and _has_packed_weights(graph, group, quantizations):
+        elif packed and _has_packed_weights(graph, group, quantizations):
             _pack(graph, group)
     for node in graph.nodes:
         _clean_up(graph, node)
@@ -194,27 +196,35 @@ def _has_fitting_bias(graph: Graph, group: _Group) -> bool:
 
 
 def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) -> bool:
-    """True for a product by constant 8-bit weights with one scale, one scale for each column, or one scale for each
-    block of at least 16 rows, if the graph has no other quantization than that of the bias (observed). `quantizations`
-    lists all quantizations; those no longer in the graph are removed from its end."""
+    """True for a product by constant weights with one scale for each block of at least 16 rows; from 1.30 on also by
+    8-bit weights with one scale, or one for each column, if the graph has no other quantization than that of the bias
+    (observed). `quantizations` lists all quantizations; those no longer in the graph are removed from its end."""
     node, before = group.node, {each.outputs[0]: each for each in group.before}
-    weighted = before.pop(node.inputs[1], None) if node.op_type in _PRODUCTS else None
+    weighted = before.pop(node.inputs[1], None) if node.op_type in _packed(graph) else None
     if weighted is None or not before.keys() <= {*node.inputs[2:]} or group.clip is not None:
-        return False
-    if _has_others(graph, quantizations, group.before):
         return False
     weights, *scales = weighted.inputs
     if not all(graph.facts.is_constant(value.name) for value in weighted.inputs):
         return False
+    quantized = graph.facts.traits.quantized
+    packed = _HALF_BYTES | (_BYTES if quantized.packs_weights else frozenset())
     shape, types = graph.facts.shape(weights.known), graph.facts.data_type(weights.known_type)
-    if shape is None or len(shape) != _MATRIX or types not in _BYTES or not _is_plain(graph, node, shape[1]):
+    if shape is None or len(shape) != _MATRIX or types not in packed or not _is_plain(graph, node, shape[1]):
         return False
     axis, block = [None if (each := attribute(weighted, name)) is None else each.i for name in ("axis", "block_size")]
     if block:
         return axis == 0 and block >= _LEAST_BLOCK and block & (block - 1) == 0
+    if types in _HALF_BYTES or _has_others(graph, quantizations, group.before):
+        return False
     by_column = shape[1:] if axis in (None, 1) else ()
     given = {graph.facts.shape(value.known) for value in scales}
     return given in ({()}, {by_column})
+
+
+def _packed(graph: Graph) -> frozenset[str]:
+    """Returns the products that take their weights as they are."""
+    quantized = graph.facts.traits.quantized
+    return _PRODUCTS if quantized.packs_weights else _PACKED_FIRST if quantized.packs_half_bytes else frozenset()
 
 
 def _is_plain(graph: Graph, node: Node, columns: object) -> bool:

@@ -3,12 +3,19 @@ and 1.24.4, most of 1.19.2, 1.23.2 and 1.30.0, too."""
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
 from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import SessionOptions
 from tests.onnxruntime.passes import after
 from tests.onnxruntime.placements import placed, where
+from tests.onnxruntime.whole_models import predicted
 
 GIVEN = """float s = {0.5}, float u = {0.25}, float m = {-0.5}, float[1] v = {0.5}, uint8 z = {3}, uint8 w = {3},
            uint8 o = {0}, uint8[1] a = {3}, int8 i = {3}, int64[1] k = {144}, int64[1] one = {1}, float lo = {0},
@@ -499,3 +506,51 @@ def test_a_pair_in_front_of_an_output_whose_source_others_read(more, created, ve
     assert found.created is created
     if not created:
         assert "computes the output of a removed QuantizeLinear" in found.failure.message
+
+
+def blocks(size, *, element=onnx.TensorProto.UINT4, batch=2, axis=0):
+    """A product by weights of 32 rows and 8 columns with a scale for each block of rows, or of columns."""
+    sizes = [32 // size, 8] if axis == 0 else [32, 8 // size]
+    weights = helper.make_tensor("w", element, [32, 8], bytes(128), raw=True)
+    scale = helper.make_tensor("s", onnx.TensorProto.FLOAT, sizes, np.ones(sizes, np.float32).tobytes(), raw=True)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["d"], name="d", axis=axis, block_size=size),
+        helper.make_node("MatMul", ["x", "d"], ["y"], name="y"),
+    ]
+    values = [helper.make_tensor_value_info(name, 1, [batch, size]) for name, size in (("x", 32), ("y", 8))]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weights, scale])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def products(model, version):
+    sessions = OnnxSessions(model, lambda *_: None)
+    graph = sessions.of(find_runtime(version), SessionOptions(graph_fusion=False)).graphs[-1]
+    return [node.op_type for node in optimized(graph).nodes]
+
+
+@pytest.mark.parametrize(
+    ("options", "packed"),
+    [
+        ({"size": 16}, True),
+        ({"size": 32, "element": onnx.TensorProto.INT4}, True),
+        ({"size": 8}, False),
+        ({"size": 4, "axis": 1}, False),
+    ],
+    ids=["16 rows", "32 rows", "8 rows", "columns"],
+)
+@pytest.mark.parametrize("version", ["1.19.2", "1.20.1", "1.24.4", "1.30.0"])
+def test_packed_weights_of_4_bits(options, packed, version):
+    """As ONNX Runtime packs them, asked live."""
+    expected = ["MatMulNBits"] if packed else ["DequantizeLinear", "MatMul"]
+    assert products(blocks(**options), version) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "batch", "created"),
+    [("1.19.2", 2, False), ("1.20.1", 2, False), ("1.20.1", "N", True), ("1.22.0", 2, True)],
+)
+def test_packed_weights_in_a_fused_graph(version, batch, created):
+    """As session creation fails, asked live: not outside of fused graphs."""
+    found = predicted(blocks(16, batch=batch), find_runtime(version))
+    assert found.created is created
+    assert created or "the fused graph is not made of its packed weights" in found.failure.message
