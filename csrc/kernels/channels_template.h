@@ -87,7 +87,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
 {
     enum { MOST = DMS_LINE / VECTOR, GATHERED = DMS_GATHERED_PART / VECTOR, ROOM = DMS_GATHERED_PART + DMS_LINE };
     _Alignas(DMS_LINE) char rooms[2 * 4 * ROOM];
-    char *const pieces = rooms + dms_left_out(rooms, 4 * ROOM);
+    char *pieces = rooms;
     size_t fill[4];                     /* bytes of each part that wait until their line is full */
     const uintptr_t ahead = dms_lines_ahead(stores, split);
     const unsigned together = !streamed ? 1 : split ? GATHERED : MOST;  /* vectors of each part */
@@ -99,6 +99,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     char *whole = c->whole, *parts[4];
     for (unsigned i = 0; i < 9; i++)
         order[i / 3][i % 3] = load_table(t->order[i / 3][i % 3]);
+    pieces += dms_left_out(pieces, 4 * ROOM);
     for (unsigned i = 0; i < count; i++) {
         fill[i] = streamed && split ? (uintptr_t)c->parts[i] % DMS_LINE : 0;
         parts[i] = c->parts[i] - fill[i];
