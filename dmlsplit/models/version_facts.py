@@ -68,6 +68,11 @@ class VersionFacts(Protocol):
         return self.traits.passed_by_transposes & self.operators_in_file
 
     @property
+    def passes_splits(self) -> bool:
+        """True if Transposes are moved over Reshapes that split dimensions; False without a Reshape."""
+        return "Reshape" in self.operators_in_file and self.traits.passes_splits
+
+    @property
     def keeps_attentions(self) -> bool:
         """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes before Reshapes in a row
         become one, even if `reshapes_products`."""

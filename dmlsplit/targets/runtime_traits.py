@@ -75,6 +75,8 @@ class RuntimeTraits:
     nodes are placed."""
     passed_by_transposes: frozenset[str] = frozenset()
     """The operators over which not every version moves Transposes, and this one does; Gelu is that of opset 20."""
+    passes_splits: bool = False
+    """True if Transposes are moved over a Reshape that splits dimensions."""
     normalizes_new_casts: bool = False
     """True if Casts of version 21 or newer become part of the LayerNormalization that replaces nodes around them."""
     checks_factors: bool = False
@@ -292,6 +294,7 @@ _1_30: Final = replace(
     adds_vectors_later=True,
     dequantizes_before_quantized_alone=True,
     passed_by_transposes=_1_24.passed_by_transposes | {"Elu", "Gather"},
+    passes_splits=True,
     captures_no_cpu_alone=True,
     follows_axes=True,
     gives_graphs_names=True,

@@ -83,7 +83,7 @@ def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: st
 _NOOPS: Final = "removes_dropouts removes_casts removes_clips"
 _PADS: Final = "fuses_pads pads_any_window pads_unpadded_windows fuses_new_pads"
 
-MOVES: Final = _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes compares_all_numbers")
+MOVES: Final = _pass(1, transpose_optimizer, "Transpose", "passed_by_transposes passes_splits compares_all_numbers")
 BEFORE_PLACEMENT: Final = (
     _pass(0, constant_nodes, "Constant"),
     _pass(1, eliminate_identities, "Identity"),

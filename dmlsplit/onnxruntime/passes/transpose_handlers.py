@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.descriptors.dims import Shape, is_static, numbers
 from dmlsplit.models.graph import Facts, Node, attribute
 from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.transposed_tensors import (
@@ -206,11 +206,14 @@ def _move_transpose(tensors: TransposedTensors, move: Move) -> bool:
 
 
 def _move_reshape(tensors: TransposedTensors, move: Move) -> bool:
-    """A Reshape is a Transpose if it moves dimensions of size 1."""
+    """A Reshape is a Transpose if it moves dimensions of size 1; some versions move Transposes over one that splits
+    dimensions, too."""
     before = tensors.facts.shape(move.node.inputs[0].known)
     after = _reshaped(tensors, move.node, before)
-    if after is None or before is None or len(after) != len(before):
+    if after is None or before is None:
         return False
+    if len(after) != len(before):
+        return tensors.facts.passes_splits and _move_over_split(tensors, move, numbers(before), after)
     left: list[object] = list(before)
     order: list[int] = []
     for size in after:
@@ -227,6 +230,36 @@ def _move_reshape(tensors: TransposedTensors, move: Move) -> bool:
     return True
 
 
+def _move_over_split(tensors: TransposedTensors, move: Move, before: Sequence[int], after: Sequence[int]) -> bool:
+    """Lets a Reshape split the dimensions as they are in front of the Transpose."""
+    parts = _parts(before, after)
+    if parts is None:
+        return False
+    order = tuple([place for i in inverse(move.perm) for place in parts[i]])
+    tensors.set_input(move.node, 1, tensors.constant([after[place] for place in order]))
+    tensors.transpose_input(move.node, 0, inverse(move.perm))
+    tensors.transpose_outputs(move.node, inverse(order))
+    return True
+
+
+def _parts(before: Sequence[int], after: Sequence[int]) -> Sequence[range] | None:
+    """Returns, for each dimension of a Reshape's input, the dimensions of the result that it is split into, as few as
+    possible; None for a Reshape that does anything else, and for tensors without elements."""
+    if 0 in before or len(after) < len(before):
+        return None
+    made, first = [], 0
+    for size in before:
+        last, product = first, 1
+        while last < len(after) and (product < size or last == first):
+            product *= after[last]
+            last += 1
+        if product != size:
+            return None
+        made.append(range(first, last))
+        first = last
+    return made if first == len(after) else None
+
+
 def _reshaped(tensors: TransposedTensors, node: Node, before: Shape | None) -> Sequence[int] | None:
     """Returns the sizes that a Reshape makes of static ones; None if they are not known."""
     if any(each.op_type == RESHAPED_GEMM for each in (*node.producers, *node.readers)):
@@ -237,7 +270,7 @@ def _reshaped(tensors: TransposedTensors, node: Node, before: Shape | None) -> S
         shape = tensors.facts.shape(node.outputs[0].known)
         return shape if is_static(shape) else None
     asked, keeps = tensors.ints(node.inputs[1]), attribute(node, "allowzero")
-    if asked is None or len(asked) != len(before):
+    if asked is None or 0 in asked[len(before) :]:
         return None
     if keeps is None or keeps.i == 0:
         asked = tuple([before[i] if size == 0 else size for i, size in enumerate(asked)])

@@ -149,3 +149,33 @@ def test_a_gather_of_one_constant_index(version, index, is_moved):
     (gather,) = (node for node in graph.nodes if node.op_type == "Gather")
     assert gather.proto.attribute[0].i == (2 if is_moved else 1)
     assert ("Transpose" in graph.operators) is not is_moved
+
+
+@pytest.mark.parametrize(
+    ("sizes", "back", "left"),
+    [
+        ("2,2,2,3", "", ["Reshape", "Transpose"]),
+        ("2,2,2,3", "2,3,0,1", ["Reshape"]),
+        ("4,-1,3", "1,2,0", ["Reshape"]),
+        ("0,2,3", "1,2,0", ["Reshape"]),
+        ("4,6,1", "", None),
+        ("1,4,2,3", "2,3,0,1", ["Reshape"]),
+        ("8,3", "", None),
+        ("2,12", "", None),
+        ("4,3,2,1", "", None),
+        ("2,2,6", "2,1,0", ["Reshape", "Transpose"]),
+    ],
+)
+def test_a_reshape_that_splits_dimensions(sizes, back, left):
+    """1.30.0 moves a Transpose over it; earlier versions do not. Observed."""
+    head = f"(float[6,4] x) => (float[] o) <int64[{len(sizes.split(','))}] s = {{{sizes}}}>"
+    behind = f"o = Transpose<perm=[{back}]>(r)" if back else "o = Relu(r)"
+    body = f"{head} {{ t = Transpose<perm=[1,0]>(x) r = Reshape(t, s) {behind} }}"
+    before = ["Transpose", "Reshape", "Transpose" if back else "Relu"]
+    for version, expected in (
+        ("1.24.4", before),
+        ("1.30.0", before if left is None else left + before[2:] * (not back)),
+    ):
+        graph = graph_of(body, 17, version)
+        move_transposes(graph)
+        assert [node.op_type for node in graph.walk()] == expected
