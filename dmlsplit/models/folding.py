@@ -67,7 +67,7 @@ ELEMENTWISE: Final = frozenset(
         ),
     }
 )
-WHOLE: Final = frozenset({"ConstantOfShape", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
+WHOLE: Final = frozenset({"ConstantOfShape", "CumSum", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
 FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 _MOST_KEPT: Final = 1024
 """The most bytes of a node and of its inputs whose result is kept for equal nodes."""

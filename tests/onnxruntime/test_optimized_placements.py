@@ -532,3 +532,26 @@ def test_transposes_are_moved_once():
     found = where(placed(f"{head} {{ {start} {between} }}"))
     assert found == {"t": "DML", "r": "DML", "a": "folded", "b": "folded", "q": "DML", "y": "DML"}
     assert where(placed(f"{head} {{ {start} {beside} }}")) == {"t": "folded", "r": "folded", "q": "folded", "y": "DML"}
+
+
+@pytest.mark.parametrize("axis", [-1, 3])
+def test_a_softmax_behind_a_product_with_a_transpose_on_the_cpu(axis):
+    """The Transpose of opset 23 has no kernel on DirectML; the product has, and takes both. Observed with 1.24.4."""
+    found = placed(
+        f"""(float[1,2,6,4] x, float[1,2,6,4] y) => (float[1,2,6,6] o) {{
+            t = Transpose<perm = [0,1,3,2]>(y) m = MatMul(x, t) o = Softmax<axis = {axis}>(m)
+        }}""",
+        opset=23,
+    )
+    assert (found.running, where(found)["o"]) == (1, "DML")
+
+
+def test_a_factor_that_is_a_running_sum_of_sizes():
+    """CumSum is folded as other operators on sizes are: the factor is 1. Observed with 1.24.4."""
+    found = placed(
+        """(float[1,6,8] x) => (float[1,6,8] y) <int64 zero = {0}> {
+            a = Neg(x) s = Shape(a) c = CumSum(s, zero) g = Gather(c, zero) f = Cast<to = 1>(g)
+            m = Mul(a, f) y = Relu(m)
+        }"""
+    )
+    assert where(found)["m"] == "folded"

@@ -22,7 +22,8 @@ def matmul_activation_fusion(graph: Graph) -> None:
     """Fuses, in place, each FusedMatMul on DirectML with the Softmax that is its only reader."""
     for node in graph.nodes:
         softmax = reader(node, "Softmax") if node.op_type == FUSED_MATMUL else None
-        if softmax is None or not are_on_dml(graph, [node, softmax]):
+        # a Transpose that is fused into the product may have been on the CPU
+        if softmax is None or not (graph.facts.on_dml(node.index) and are_on_dml(graph, [softmax])):
             continue
         made, axis = onnx.NodeProto(), attribute(softmax, "axis")
         made.CopyFrom(node.proto)

@@ -10,7 +10,6 @@ from typing import Final
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, product_of
-from dmlsplit.onnxruntime.passes.patterns import are_on_dml
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
@@ -26,7 +25,8 @@ def fuse_transposes(graph: Graph) -> bool:
     """Does so, and returns True if the graph has changed."""
     changed = False
     for node in graph.nodes:
-        if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2 or not are_on_dml(graph, [node]):
+        is_product = node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2
+        if not is_product or not graph.facts.on_dml(node.index):
             continue
         if any(graph.facts.data_type(value.known) not in _TYPES for value in node.inputs):
             continue
