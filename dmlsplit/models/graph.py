@@ -59,6 +59,8 @@ class Value:
     has_spare: bool = False
     """True for the result of a duplicated DequantizeLinear if the merging of Shapes left one duplicate without a
     reader."""
+    is_shared: bool = False
+    """True if the merging of Shapes made several read it: of a DequantizeLinear, they share one duplicate."""
 
     @property
     def known(self) -> str:
@@ -304,9 +306,10 @@ class Graph:
             other.doubts, other.names_inside, other.is_inserted = node.doubts, node.names_inside, node.is_inserted
             other.fused_before = (*node.fused_before, *node.absorbed)
             for value in node.outputs:
-                if value.is_captured or value.has_spare:
+                if value.is_captured or value.has_spare or value.is_shared:
                     same = made.value(value.name)
                     same.is_captured, same.has_spare = value.is_captured, value.has_spare
+                    same.is_shared = value.is_shared
         return made
 
     def add(

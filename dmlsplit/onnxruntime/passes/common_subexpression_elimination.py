@@ -204,9 +204,11 @@ def _read(node: Node, index: int, value: Value) -> object:
     node.
 
     A reader that reads a DequantizeLinear through a removed Identity shares the DequantizeLinear in front of that
-    Identity.
+    Identity; Shapes that have been made to read one tensor share it as well.
     """
     if value.producer is None or value.producer.proto.op_type != UNMERGED:
         return value.name
+    if value.is_shared and node.op_type == "Shape":
+        return (value.name, node.op_type)
     name = node.proto.input[index]
     return (value.name, node.index, index) if name == value.name else (value.name, name)

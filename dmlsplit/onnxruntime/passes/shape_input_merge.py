@@ -53,6 +53,7 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
             if not graph.facts.merges_shapes:
                 return
             read.has_spare |= is_copied
+            first[key].is_shared = True
             graph.read(node, [first[key]])
 
 

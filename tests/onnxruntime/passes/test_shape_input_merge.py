@@ -75,3 +75,20 @@ def test_the_dequantize_linear_that_a_shape_read_stays(body, created, version):
     dequantized = "p" if "(p)" in body else "d"
     found = placed(f"{head} {{ {dequantized} = DequantizeLinear(i, k) {body} }}", version)
     assert found.created is (created or version == "1.19.2")
+
+
+@pytest.mark.parametrize(("version", "at"), [("1.18.0", "folded"), ("1.19.2", "DML"), ("1.30.0", "DML")])
+@pytest.mark.parametrize(
+    ("body", "merged"),
+    [
+        ("[s] m = Shape(d) o = Neg(m) [t] n = Shape(d) p = Abs(n)", True),
+        ("[s] m = Shape(d) o = Neg(m) [t] n = Shape(y) p = Abs(n)", True),
+        ("[s] m = Shape(d) o = Neg(m) [t] n = Shape<start = 1>(d) p = Abs(n)", False),
+    ],
+    ids=["of one", "of another with the same sizes", "of a part"],
+)
+def test_shapes_that_read_one_dequantize_linear_are_one(version, at, body, merged):
+    """Observed."""
+    head = "(uint8[N,6] i, float[N,6] y) => (int64[?] o, int64[?] p) <float k = {2}>"
+    found = where(placed(f"{head} {{ d = DequantizeLinear(i, k) {body} }}", version))
+    assert [found["s"], found["t"]].count("folded") == (merged and at == "folded")
