@@ -555,3 +555,16 @@ def test_a_factor_that_is_a_running_sum_of_sizes():
         }"""
     )
     assert where(found)["m"] == "folded"
+
+
+@pytest.mark.parametrize("version", ["1.20.1", "1.24.4", "1.30.0"])
+def test_a_gemm_between_quantizations(version):
+    """DirectML has no operator for it: the Gemm and its quantizations stay. Observed."""
+    found = placed(
+        """(uint8[2,4] x) => (uint8[2,1] y) <float s = {0.5}, uint8 z = {0}, uint8[4,1] w = {1,2,3,4}> {
+            a = DequantizeLinear(x, s, z) b = DequantizeLinear(w, s, z) g = Gemm(a, b) y = QuantizeLinear(g, s, z)
+        }""",
+        version,
+        opset=14,
+    )
+    assert where(found)["g"] == "DML"

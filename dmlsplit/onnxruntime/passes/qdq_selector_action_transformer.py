@@ -73,7 +73,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
         if node.op_type in quantized.moved:
             if _moves(graph, group):
                 _merge(graph, group)
-        elif _computes(graph, group):
+        elif node.op_type in quantized.computed and _computes(graph, group):
             _replace(graph, group)
         elif packed and _has_packed_weights(graph, group, quantizations):
             _pack(graph, group)
