@@ -12,7 +12,7 @@ from dmlsplit.models.graph import Graph, attribute
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, FUSED_MATMUL_SOFTMAX
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import fuse_transposes
-from dmlsplit.onnxruntime.passes.patterns import are_on_dml, reader
+from dmlsplit.onnxruntime.passes.patterns import ROUNDS, are_on_dml, reader
 
 _OF_LAST_AXIS: Final = 13
 """The first opset in which the default axis of a Softmax is the last one."""
@@ -36,6 +36,8 @@ def matmul_activation_fusion(graph: Graph) -> None:
 def later_matmul_fusion(graph: Graph) -> None:
     """Repeats, in place, the fusions of Transposes, factors and Softmaxes with products, as ONNX Runtime does until
     nothing changes: a Transpose behind which a factor was fused is fused only after a Softmax behind the product."""
-    while fuse_transposes(graph):
+    for _ in range(ROUNDS - 1):
+        if not fuse_transposes(graph):
+            break
         matmul_scale_fusion(graph)
         matmul_activation_fusion(graph)

@@ -15,6 +15,9 @@ _RELATIVE: Final = 1e-5
 _ABSOLUTE: Final = 1e-8
 """The tolerances, relative and absolute, for a constant to match a number. Source: optimizer/utils.cc of ONNX
 Runtime."""
+ROUNDS: Final = 10
+"""How often ONNX Runtime makes the passes of a level at most. Source: max_num_graph_transformation_steps of
+session_options.h."""
 CLIPS: Final = frozenset({"Clip", "Relu"})
 _SCALING: Final = 2
 """The number of inputs that scale a quantization, if it has a zero point."""

@@ -16,6 +16,7 @@ from typing import Final
 from dmlsplit.descriptors.dims import Dim, Shape, is_static
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.passes.patterns import ROUNDS
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
 
 
@@ -43,11 +44,11 @@ def reshape_fusion(graph: Graph) -> None:
         return
     folded: dict[Node, Sequence[int]] = {}
     shapes: Mapping[Value, Shape] = {}
-    while found := _constants(graph, folded, shapes):
+    for _ in range(ROUNDS if graph.facts.traits.keeps_sizes_of_others else 1):
+        if not (found := _constants(graph, folded, shapes)):
+            break
         folded |= found
         shapes = _shapes_with(graph, folded)
-        if not graph.facts.traits.keeps_sizes_of_others:
-            break
     graph.found_shapes = {value.name: shape for value, shape in shapes.items()}
     for node in folded:
         waiting = list(node.producers)

@@ -13,6 +13,7 @@ from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
+from tests.models import model
 from tests.onnxruntime.passes import after
 from tests.onnxruntime.placements import placed, where
 from tests.onnxruntime.whole_models import predicted
@@ -518,12 +519,11 @@ def blocks(size, *, element=onnx.TensorProto.UINT4, batch=2, axis=0):
         helper.make_node("MatMul", ["x", "d"], ["y"], name="y"),
     ]
     values = [helper.make_tensor_value_info(name, 1, [batch, size]) for name, size in (("x", 32), ("y", 8))]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weights, scale])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return model(nodes, values[:1], values[1:], 21, [weights, scale], ir_version=10)
 
 
-def products(model, version):
-    sessions = OnnxSessions(model, lambda *_: None)
+def products(made, version):
+    sessions = OnnxSessions(made, lambda *_: None)
     graph = sessions.of(find_runtime(version), SessionOptions(graph_fusion=False)).graphs[-1]
     return [node.op_type for node in optimized(graph).nodes]
 
