@@ -145,10 +145,14 @@ def test_what_a_model_lacks_is_why_it_is_not_loaded(change, why):
     assert (found.created, found.failure.message) == (False, why)
 
 
-@pytest.mark.parametrize(("operator", "created"), [("Range(s, e, s)", True), ("CumSum(t, z)", None)])
+LENGTHS = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}, int64[1] o = {2}, int64[1] r = {3}>"
+
+
+@pytest.mark.parametrize(
+    ("operator", "created"), [("Range(s, e, s)", True), ("CumSum(t, z)", True), ("Tile(o, r)", None)]
+)
 def test_whether_a_session_is_created_is_not_known_where_constant_lengths_are_not(operator, created):
-    constants = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}>"
-    words = f"(float[6] x) => (float[?] a, float[?] b, float[?] c) {constants}"
+    words = f"(float[6] x) => (float[?] a, float[?] b, float[?] c) {LENGTHS}"
     made = text(f"{words} {{ k = {operator} r = Relu(x) a, b, c = Split<axis=0>(r, k) }}")
     assert placed_model(made, VERSION).created is created
 
@@ -170,11 +174,16 @@ def test_a_default_of_an_input_is_handed_over_like_an_initializer():
 
 
 @pytest.mark.parametrize(
-    ("words", "lengths"), [("k = Range(s, e, s)", (1, 2, 3)), ("k = CumSum(t, z)", None), ("k = Range(s, e, z)", None)]
+    ("words", "lengths"),
+    [
+        ("k = Range(s, e, s)", (1, 2, 3)),
+        ("k = CumSum(t, z)", (1, 2, 3)),
+        ("k = Tile(o, r)", None),
+        ("k = Range(s, e, z)", None),
+    ],
 )
 def test_lengths_that_are_computed_of_constants_are_known_or_are_not(words, lengths):
-    constants = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}>"
-    made = text(f"(float[2,6] x) => (float[?,?] a) {constants} {{ {words} a, b, c = Split<axis=1>(x, k) }}")
+    made = text(f"(float[2,6] x) => (float[?,?] a) {LENGTHS} {{ {words} a, b, c = Split<axis=1>(x, k) }}")
     (found,) = on_onnxruntime(made, VERSION)
     assert found.facts.lengths == lengths
     assert (found.answer.outcome == "unknown") == (lengths is None)
