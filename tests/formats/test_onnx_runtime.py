@@ -145,11 +145,11 @@ def test_what_a_model_lacks_is_why_it_is_not_loaded(change, why):
     assert (found.created, found.failure.message) == (False, why)
 
 
-LENGTHS = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}, int64[1] o = {2}, int64[1] r = {3}>"
+LENGTHS = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}, int64[1] p = {2}, int64[1] q = {3}>"
 
 
 @pytest.mark.parametrize(
-    ("operator", "created"), [("Range(s, e, s)", True), ("CumSum(t, z)", True), ("Tile(o, r)", None)]
+    ("operator", "created"), [("Range(s, e, s)", True), ("CumSum(t, z)", True), ("Tile(p, q)", None)]
 )
 def test_whether_a_session_is_created_is_not_known_where_constant_lengths_are_not(operator, created):
     words = f"(float[6] x) => (float[?] a, float[?] b, float[?] c) {LENGTHS}"
@@ -178,7 +178,7 @@ def test_a_default_of_an_input_is_handed_over_like_an_initializer():
     [
         ("k = Range(s, e, s)", (1, 2, 3)),
         ("k = CumSum(t, z)", (1, 2, 3)),
-        ("k = Tile(o, r)", None),
+        ("k = Tile(p, q)", None),
         ("k = Range(s, e, z)", None),
     ],
 )
