@@ -22,13 +22,16 @@ MOST_WRONG, MOST_OTHER = 0.04, 0.08
 random models they are one in 500 and one in 100, so that a run of 50 exceeds either once in thousands of runs."""
 
 
+def asking(runtime):
+    """What `compare` asks."""
+    return lambda model, config, directml: runtime.ask(
+        Query(model.SerializeToString(), config=config, directml=directml)
+    )
+
+
 @pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_nodes_run_where_they_are_predicted_to_run(made, runtime, seed):
-    version, found = find_runtime(made.version), Compared()
-
-    def ask(model, config, directml):
-        return runtime.ask(Query(model.SerializeToString(), config=config, directml=directml))
-
+    version, found, ask = find_runtime(made.version), Compared(), asking(runtime)
     wrong = 0
     for index in range(MODELS):
         before = len(found.wrong)
@@ -44,11 +47,7 @@ def test_nodes_run_where_they_are_predicted_to_run(made, runtime, seed):
 @pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_quantized_nodes_run_where_they_are_predicted_to_run(made, runtime, seed):
     """Of 1,050 models, nine differed."""
-    version, found = find_runtime(made.version), Compared()
-
-    def ask(model, config, directml):
-        return runtime.ask(Query(model.SerializeToString(), config=config, directml=directml))
-
+    version, found, ask = find_runtime(made.version), Compared(), asking(runtime)
     for index in range(MODELS):
         compare(quantized_model(seed, index, version.newest_opset), version, ask, found)
     wrong = [*found.wrong, *found.other, *found.copies]
@@ -59,11 +58,7 @@ def test_quantized_nodes_run_where_they_are_predicted_to_run(made, runtime, seed
 @pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
 def test_nodes_of_exported_models_run_where_they_are_predicted_to_run(made, runtime, seed):
     """Of 2,000 models, none had a wrong node."""
-    version, found = find_runtime(made.version), Compared()
-
-    def ask(model, config, directml):
-        return runtime.ask(Query(model.SerializeToString(), config=config, directml=directml))
-
+    version, found, ask = find_runtime(made.version), Compared(), asking(runtime)
     for index in range(MODELS):
         compare(exported_model(seed, index, version), version, ask, found)
     wrong = [*found.wrong, *found.other, *found.copies]

@@ -29,11 +29,9 @@ def matmul_bn_fusion(graph: Graph) -> None:
         if last is node:
             graph.join(node, after)
         else:
-            outputs, node.absorbed, node.doubts = (
-                after.outputs,
-                node.absorbed + after.origins,
-                node.doubts | after.doubts,
-            )
+            outputs = after.outputs
+            node.absorbed += after.origins
+            node.doubts |= after.doubts
             graph.remove(after)
             graph.write(last, outputs)
             graph.renumber(node)
@@ -74,10 +72,8 @@ def _is_fused(graph: Graph, node: Node, after: Node) -> bool:
     left, right = facts.shape(factor.known), facts.shape(weights.known)
     if not facts.fuses_any_product and (left is None or len(left) != _MATRIX):
         return False
-    if (
-        right is None
-        or len(right) < _MATRIX
-        or not all(facts.is_constant(each.name) for each in (weights, *after.inputs[1:]))
-    ):
+    if right is None or len(right) < _MATRIX:
+        return False
+    if not all(facts.is_constant(each.name) for each in (weights, *after.inputs[1:])):
         return False
     return all(facts.shape(value.known) == (right[1],) for value in after.inputs[1:])
