@@ -57,6 +57,7 @@ from dmlsplit.onnxruntime.refused_shapes import (
     WITH_SHAPES,
     divides_by_zero,
     misfit_function,
+    refused_resize,
     refused_shapes,
     refused_sum,
 )
@@ -76,6 +77,7 @@ _Check: TypeAlias = Callable[[SessionGraph, Node], str]
 _CHECKS: Final[Sequence[tuple[Set[str], _Check]]] = (
     (frozenset(WITH_SHAPES), refused_shapes),
     (SUMS, refused_sum),
+    (frozenset({"Resize"}), refused_resize),
     (frozenset(WITH_WINDOWS), refused_window),
     (frozenset({"Slice"}), refused_slice),
     (frozenset(NETWORKS), refused_recurrence),

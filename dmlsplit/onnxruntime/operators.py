@@ -21,6 +21,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of, text
 from dmlsplit.models.schemas import body_version, schema_of, since
 from dmlsplit.models.scope import LEARNING
 from dmlsplit.onnxruntime.equations import is_computed_by_dml
+from dmlsplit.onnxruntime.support_queries import QUERIED, is_supported
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -338,9 +339,10 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 @lru_cache(maxsize=4096)
 def reads_attributes(domain: str, op_type: str) -> bool:
     """True if nodes of an operator with different attributes may have different answers."""
-    if op_type == _BY_EQUATION and not domain:
+    name = f"{domain}.{op_type}" if domain else op_type
+    if name == _BY_EQUATION or name in QUERIED:
         return True
-    rows = table()["operators"].get(f"{domain}.{op_type}" if domain else op_type, {})
+    rows = table()["operators"].get(name, {})
     return any("attributes" in row for row in rows.values())
 
 
@@ -409,13 +411,32 @@ def asked(
     if operator is None:
         return None
     cell = _of_types(operator, inputs, outputs, captured, opset)
-    if cell in ON_DML and operator.name == _BY_EQUATION:
+    return _of_attributes(operator, node, runtime) or cell if cell in ON_DML else cell
+
+
+def is_refused(node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime) -> bool:
+    """True if DirectML has a kernel for the types of a node, but refuses the node because of its attributes or its
+    number of outputs. The parameters are those of `asked`."""
+    if not reads_attributes(domain_of(node), node.op_type):
+        return False
+    operator = operator_of(node, opset, runtime)
+    if operator is None or _of_types(operator, inputs, outputs, (), opset) not in ON_DML:
+        return False
+    return _of_attributes(operator, node, runtime) is not None
+
+
+def _of_attributes(operator: Operator, node: onnx.NodeProto, runtime: Runtime) -> Cell | None:
+    """Returns where a node that would otherwise be on DirectML is placed because of its attributes or its number of
+    outputs; None if these make no difference."""
+    if operator.name == _BY_EQUATION:
         equation = next((text(each.s) for each in node.attribute if each.name == "equation"), "")
-        return cell if is_computed_by_dml(equation, runtime.traits.computes_any_equation) else Cell.CPU
-    if cell in ON_DML and operator.has_variants:
+        return None if is_computed_by_dml(equation, runtime.traits.computes_any_equation) else Cell.CPU
+    if operator.name in QUERIED and not is_supported(operator.name, node):
+        return Cell.CPU
+    if operator.has_variants:
         attributes = {text(each.name): _value(each) for each in node.attribute}
-        return operator.of_variant(attributes, sum(map(bool, node.output))) or cell
-    return cell
+        return operator.of_variant(attributes, sum(map(bool, node.output)))
+    return None
 
 
 @lru_cache(maxsize=1 << 14)

@@ -157,8 +157,7 @@ def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
     operator = graph.operator(index)
     if operator is None or not operator.is_on_dml_at_all:
         return Why.OPERATOR, None
-    by_types = operator.ask(graph.types_of(index), graph.opset) if operator.has_variants else None
-    return (Why.ATTRIBUTES if by_types is not None and is_on_dml(by_types) else Why.TYPES), None
+    return (Why.ATTRIBUTES if graph.is_refused(index) else Why.TYPES), None
 
 
 # Copies and capture.

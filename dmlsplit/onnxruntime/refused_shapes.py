@@ -60,6 +60,21 @@ def refused_sum(graph: SessionGraph, node: Node) -> str:
     return f"its result is {_text(result)}, and that of the model {_text(inferred)}"
 
 
+def refused_resize(graph: SessionGraph, node: Node) -> str:
+    """Returns why DirectML's kernel for a Resize refuses it: it takes the sizes that the node is given, and inference
+    those that keep the ratio of the input's; "" if they are equal, and if that is not known."""
+    policy, axes = attribute(node, "keep_aspect_ratio_policy"), attribute(node, "axes")
+    sizes = graph.scope.integers(node.proto.input[3]) if policy is not None and len(node.proto.input) > 3 else None
+    inferred = graph.shape(node.proto.output[0])
+    if sizes is None or inferred is None:
+        return ""
+    places = range(len(inferred)) if axes is None else axes.ints
+    kept = [inferred[place] for place in places if -len(inferred) <= place < len(inferred)]
+    if len(kept) != len(sizes) or not any(map(_differ, kept, sizes)):
+        return ""
+    return f"it resizes to {_text(sizes)}, and its result is {_text(inferred)}"
+
+
 def divides_by_zero(graph: SessionGraph, node: Node) -> bool:
     """True for an Attention whose inference divides by its number of heads, 0, which ends the process."""
     heads = attribute(node, "kv_num_heads") if node.op_type == "Attention" and len(node.proto.input) > 1 else None

@@ -32,6 +32,7 @@ from dmlsplit.onnxruntime.operators import (
     asked,
     is_on_cpu_too,
     is_on_dml,
+    is_refused,
     operator_of,
     reads_attributes,
 )
@@ -123,6 +124,7 @@ class SessionGraph(VersionFacts):
         self.order = self.graph.walk()
         """The remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
+        self._refused = self._all_refused()
         self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
         """The indices of the nodes that are left on the CPU because they compute with sizes, and the names of the
         tensors that are made on the CPU of sizes."""
@@ -171,7 +173,8 @@ class SessionGraph(VersionFacts):
         other._implemented = other._all_implemented()
         if other._optimized_otherwise(self):
             return SessionGraph(self.model, runtime, self.options, self.scope, self.run_scope, parent)
-        if other._implemented != self._implemented:
+        other._refused = other._all_refused()
+        if (other._implemented, other._refused) != (self._implemented, self._refused):
             other.preferring_cpu, other.left_on_cpu = other._preferring_cpu()
             other.once = Once()
         return other
@@ -430,14 +433,17 @@ class SessionGraph(VersionFacts):
             if implemented is None or on_cpu.isdisjoint((*names, *inside)):
                 continue
             cpu_inputs = row_of(node.op_type).cpu_inputs
-            if not implemented or all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
+            has_kernel = implemented or self.is_refused(node.index)
+            if not has_kernel or all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names)):
                 on_cpu.update(value.name for value in node.outputs if value.name)
                 if implemented:
                     found.add(node.index)
         return found, on_cpu
 
     def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
-        if self.scope.type_of(name)[0] in ("FLOAT16", "BFLOAT16"):
+        """True if the input `name` of a node at this position lets it stay on the CPU; one that is left out does
+        not."""
+        if not name or self.scope.type_of(name)[0] in ("FLOAT16", "BFLOAT16"):
             return False
         if self._is_small_initializer(name) or (name in self.inputs and name not in self.defaults):
             return True
@@ -456,6 +462,18 @@ class SessionGraph(VersionFacts):
         looked up once."""
         cells = {kind: self.cell_of(kind, self.nodes[kind].proto) for kind in dict.fromkeys(self._kinds)}
         return tuple([cells[kind] for kind in self._kinds])
+
+    def _all_refused(self) -> Set[int]:
+        """Returns the kinds of nodes that DirectML refuses although it has a kernel for their types. Such a node is on
+        the CPU, but what it computes does not keep others there, unless all that it reads does."""
+
+        def refused(kind: int) -> bool:
+            node, cell = self.nodes[kind].proto, self._implemented[kind]
+            if cell is None or is_on_dml(cell):
+                return False
+            return is_refused(node, *self.types_of_tensors(kind), self.opset, self.runtime)
+
+        return set(filter(refused, dict.fromkeys(self._kinds)))
 
     def _all_kinds(self) -> Sequence[int]:
         """Returns, for each node, the index of the first node that is equal in everything that its cell depends on:
@@ -592,6 +610,10 @@ class SessionGraph(VersionFacts):
         """Returns the types of the type parameters of a node's operator; () without a row in the table."""
         operator = self.operator(index)
         return () if operator is None else operator.types(*self.types_of_tensors(index))
+
+    def is_refused(self, index: int) -> bool:
+        """True if DirectML has a kernel for the types of the node with this index, but refuses the node."""
+        return self._kinds[index] in self._refused
 
     def message(self, index: int) -> str:
         """Returns ONNX Runtime's message for a node that fails session creation; "" if none was recorded."""

@@ -228,3 +228,23 @@ def test_the_heads_of_an_attention(sizes, heads, created):
     made.graph.output[0].type.tensor_type.ClearField("shape")
     for version in ("1.23.2", "1.24.4", "1.30.0"):
         assert placed_model(made, version).created is created
+
+
+@pytest.mark.parametrize(
+    ("policy", "axes", "sizes", "created"),
+    [
+        ("stretch", "[2, 3]", "8, 10", True),
+        ("not_larger", "[2, 3]", "8, 10", False),
+        ("not_smaller", "[2, 3]", "8, 10", False),
+        ("not_larger", "[-1, 2]", "8, 8", True),
+        ("not_larger", "[-1, 2]", "10, 8", False),
+    ],
+)
+def test_a_resize_that_keeps_the_ratio_of_sizes(policy, axes, sizes, created):
+    """Asked of 1.18.0, 1.20.1, 1.24.4 and 1.30.0; in 1.18 a Resize of opset 18 is on the CPU."""
+    node = f'Resize<mode="linear", keep_aspect_ratio_policy="{policy}", axes={axes}>(x, , , s)'
+    given = f"<int64[2] s = {{{sizes}}}>"
+    made = models.text(f"(float[1,1,4,4] x) => (float[?,?,?,?] y) {given} {{ y = {node} }}", 18)
+    assert placed_model(made, "1.18.0").created is True
+    for version in ("1.20.1", "1.30.0"):
+        assert placed_model(made, version).created is created

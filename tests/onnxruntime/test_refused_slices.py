@@ -44,3 +44,21 @@ def test_the_failure_names_the_step():
 def test_the_axes_of_a_slice_up_to_opset_9(axis, created):
     node = f"Slice<starts = [0], ends = [1], axes = [{axis}]>"
     assert placed_model(models.text(f"(float[4,8] x) => (float[?,?] y) {{ y = {node}(x) }}", 9)).created is created
+
+
+@pytest.mark.parametrize(
+    ("sizes", "given", "created"),
+    [
+        ("4,8", "s, e, , t", False),
+        ("4,8", "s, e, s, t", True),
+        ("4,8", "s, e", True),
+        ("4,N", "s, e, , t", True),  # its kernel is created at the first Run
+    ],
+)
+def test_a_slice_with_steps_and_without_axes(sizes, given, created):
+    """Asked of all versions, of opsets 10, 11 and 13."""
+    constants = "<int64[1] s = {0}, int64[1] e = {1}, int64[1] t = {1}>"
+    found = placed_model(
+        models.text(f"(float[{sizes}] x) => (float[?,?] y) {constants} {{ y = Slice(x, {given}) }}", 17)
+    )
+    assert found.created is created
