@@ -58,6 +58,12 @@ def body_of(
     return Body(list(found.input), list(found.output), list(found.node), *inferred)
 
 
+def has_body(node: onnx.NodeProto, opset: int) -> bool:
+    """True if a function body may define, in onnx, a node of the default domain."""
+    schema = None if domain_of(node) else schema_of(node.op_type, opset)
+    return schema is None or schema.has_function or schema.has_context_dependent_function
+
+
 def holds_graphs(node: onnx.NodeProto, types: Sequence[str | None], opset: int) -> bool:
     """True if nodes with graphs inside are in the function body that defines a node for inputs of these element types;
     False also if that is not known."""

@@ -9,15 +9,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple
 
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
-from dmlsplit.models.graph import Doubt, Node, Value
+from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.graph import Doubt, Node, Value, attribute
 from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
-from dmlsplit.onnxruntime.expansion import Body, body_of
+from dmlsplit.onnxruntime.expansion import Body, body_of, has_body
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -38,6 +40,9 @@ from dmlsplit.verdicts.model_placements import (
 )
 
 _OLDEST_OPSET: Final = 7
+_WITH_CONVS: Final = frozenset({"Add", "BatchNormalization", "HardSigmoid", "Sum"})
+_OF_CHANNELS: Final = frozenset({(0, 2, 3, 1), (0, 3, 1, 2)})
+"""The permutations that move channels behind the sizes of an image, and back."""
 
 
 def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> SessionAnswer:
@@ -77,18 +82,81 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
 
 
 def _running(graphs: Sequence[SessionGraph]) -> int | None:
-    """Returns the number of nodes that run; None if it is not known, where the nodes of functions replace others or it
-    is not known which Transposes are removed."""
+    """Returns the number of nodes that run; None if it is not known, for versions that were not observed, and where it
+    is not known which Transposes are removed, or which nodes replace one."""
+    count = 0
     for graph in graphs:
         transposes = any(node.op_type == "Transpose" for node in graph.graph.nodes)
-        left = optimized(graph).nodes
-        if (
-            not graph.runtime.observed
-            or (transposes and moved(graph) is None)
-            or any(graph.is_expanded(node.index) for node in left)
-        ):
+        if not graph.runtime.observed or (transposes and moved(graph) is None) or _fuses_on_cpu(graph):
             return None
-    return sum(len(optimized(graph).nodes) for graph in graphs)
+        for node in optimized(graph).nodes:
+            made = _replacing(graph, node)
+            if made is None:
+                return None
+            count += made
+    return count
+
+
+def _fuses_on_cpu(graph: SessionGraph) -> bool:
+    """True if the CPU may fuse nodes with a Conv of its own: some behind it, and Transposes behind those that take its
+    layout, which depends on the processor. Source: nchwc_transformer.cc and conv_activation_fusion.cc of ONNX
+    Runtime."""
+    nodes = optimized(graph).nodes
+    if not graph.fuses_convs or not any(map(_may_fit_conv, nodes)):
+        return False
+
+    def is_on_cpu(node: Node) -> bool:
+        return _where(graph, node, cell_after(graph, node)) is Provider.CPU
+
+    convs = [node for node in nodes if node.op_type == "Conv" and is_on_cpu(node)]
+    before = [value.producer for node in convs for value in node.inputs[:1] if value.producer is not None]
+    behind = depth_first(convs, lambda node: filter(is_on_cpu, node.readers))
+    return any(map(_may_fit_conv, chain(filter(is_on_cpu, before), behind)))
+
+
+def _may_fit_conv(node: Node) -> bool:
+    """True for a node of an operator that may become part of a Conv on the CPU, or of the change of its layout."""
+    if node.op_type == "Transpose":
+        perm = attribute(node, "perm")
+        return perm is not None and tuple(perm.ints) in _OF_CHANNELS
+    return node.op_type in _WITH_CONVS
+
+
+def _replacing(graph: SessionGraph, node: Node) -> int | None:
+    """Returns the number of nodes that replace a node of the optimized graph: 1 if it has a kernel, or if one node of
+    the CPU replaces it; None if it is not known."""
+    if not graph.is_expanded(node.index) or is_created(graph, node):
+        return 1
+    if not has_body(node.proto, graph.opset):
+        return 1
+    body = graph.once(("body", node), partial(_body, graph, node))
+    return None if body is None else _count(graph, body)
+
+
+def _count(graph: SessionGraph, body: Body) -> int | None:
+    """Returns the number of nodes of a function's body that are not folded, where nodes without a kernel are replaced
+    as well; None if it is not known."""
+    count = 0
+    constants = {""}
+    for each in body.nodes:
+        if each.op_type == "Constant" or (each.input and constants.issuperset(each.input)):
+            constants.update(each.output)
+            continue
+        cell, taken = _cell_in(graph, body, each)
+        inner = _body_of(graph, each, taken) if cell in EXPANDED or cell is Cell.NO_KERNEL else None
+        number = 1 if inner is None else _count(graph, inner)
+        if number is None:
+            return None
+        count += number
+    return count
+
+
+def _cell_in(graph: SessionGraph, body: Body, node: onnx.NodeProto) -> tuple[Cell | None, Types]:
+    """Returns the table's answer about a node of a function's body, and the types of its inputs."""
+    taken, made = [
+        tuple([body.types.get(name) if name else "" for name in names]) for names in (node.input, node.output)
+    ]
+    return asked(node, taken, made, graph.opset, graph.runtime), taken
 
 
 def _by_path(nodes: Iterable[NodePlacement]) -> dict[str, NodePlacement]:
@@ -339,10 +407,7 @@ def _in_place_of(
             tensors |= dict.fromkeys(each.output)
             continue
         read, written = [[tensors.get(name, (*place, name)) for name in names] for names in (each.input, each.output)]
-        taken, made = [
-            tuple([body.types.get(name) if name else "" for name in names]) for names in (each.input, each.output)
-        ]
-        cell = asked(each, taken, made, graph.opset, graph.runtime)
+        cell, taken = _cell_in(graph, body, each)
         inner = _body_of(graph, each, taken) if cell in EXPANDED or cell is Cell.NO_KERNEL else None
         if inner is not None:
             yield from _in_place_of(graph, (*place, each.output[0]), read, written, inner, sizes)

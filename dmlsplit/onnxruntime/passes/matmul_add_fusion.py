@@ -77,12 +77,12 @@ def fits_matrix(added: Shape, rows: Dim, columns: Dim) -> bool:
 
 def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:
     """True for a MatMul and an Add that are left for AttentionFusion: the MatMul reads a LayerNormalization that two
-    other MatMuls and the Add behind the attention also read. `projections` contains the Adds at the ends of the
-    attentions found so far; the one found here is added."""
+    other MatMuls and the Add behind the attention also read. One that replaces other nodes is made only after this
+    pass. `projections` contains the Adds at the ends of the attentions found so far; the one found here is added."""
     if after in projections:
         return True
     norm = node.inputs[0].producer
-    if norm is None or norm.op_type != "LayerNormalization":
+    if norm is None or norm.op_type != "LayerNormalization" or norm.fused_before:
         return False
     readers = [each for each in norm.readers for _ in range(each.inputs.count(norm.outputs[0]))]
     count = Counter(each.op_type for each in readers)

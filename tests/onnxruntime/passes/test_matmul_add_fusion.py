@@ -6,6 +6,7 @@ import pytest
 
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import later_matmul_add_fusion, matmul_add_fusion
 from tests.onnxruntime.passes import after
+from tests.onnxruntime.placements import placed
 
 HEAD = (
     "(float[2,3] x, float[2,4] y, float[5,2,3] z, float[5,3,3] z2) => (float[?,?] o) "
@@ -97,3 +98,37 @@ def test_what_may_be_an_attention(last, third, version, products, left):
 
     after(change, f"{head} {{ {body} }}", version=version)
     assert counts == [products, left]
+
+
+@pytest.mark.parametrize(
+    ("normalized", "nodes"),
+    [
+        ("n = LayerNormalization(x, r, r)", 25),
+        (
+            """m = ReduceMean<axes = [-1], keepdims = 1>(x) e = Sub(x, m) p = Pow(e, two)
+            v = ReduceMean<axes = [-1], keepdims = 1>(p) w = Add(v, one) s = Sqrt(w) q = Div(e, s) t = Mul(q, r)
+            n = Add(t, r)""",
+            21,
+        ),
+    ],
+    ids=["of the file", "made of others"],
+)
+def test_an_attention_behind_a_layer_normalization(normalized, nodes):
+    """The pass comes before the one that makes LayerNormalizations. Asked of 1.23.2, 1.24.4 and 1.30.0."""
+
+    def product(source, name, shape):
+        return f"{name}1 = MatMul({source}, {name}w) {name}2 = Add({name}1, r) {name}3 = Reshape({name}2, {shape})"
+
+    weights = ", ".join(f"float[4,4] {name}w = {{{', '.join(['1'] * 16)}}}" for name in "abco")
+    body = f"""(float[2,3,4] x) => (float[?,?,?] y) <
+        {weights}, float[4] r = {{1,1,1,1}}, float one = {{1}}, float two = {{2}},
+        int64[4] split = {{2,3,2,2}}, int64[3] whole = {{2,3,4}}
+    > {{
+        {normalized} {product("n", "a", "split")} {product("n", "b", "split")} {product("n", "c", "split")}
+        at = Transpose<perm = [0,2,1,3]>(a3) bt = Transpose<perm = [0,2,3,1]>(b3) ct = Transpose<perm = [0,2,1,3]>(c3)
+        k = MatMul(at, bt) kd = Div(k, two) ks = Softmax<axis = 3>(kd) l = MatMul(ks, ct)
+        lt = Transpose<perm = [0,2,1,3]>(l) lr = Reshape(lt, whole)
+        o1 = MatMul(lr, ow) o2 = Add(o1, r) sum = Add(o2, n) y = Exp(sum)
+    }}"""
+    for version in ("1.23.2", "1.30.0"):
+        assert placed(body, version).running == nodes
