@@ -39,6 +39,7 @@ from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
 from dmlsplit.onnxruntime.large_tensors import large_tensor
+from dmlsplit.onnxruntime.merged_casts import casts_without_kernel
 from dmlsplit.onnxruntime.node_facts import facts_after, facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, PACKED_PRODUCT, row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, moves_any_type
@@ -193,6 +194,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
     failures += lost_constants(graph, fused)
+    failures += _of_merged_casts(graph)
     failures += stored_tensors.failures(graph)
     failures += stored_tensors.of_four_bits(graph, fused, places)
     types = _types_of_splits(graph)
@@ -409,6 +411,14 @@ def _of_removals(graph: SessionGraph) -> Iterator[Failure]:
     for node in clips_that_fail(graph.graph) if graph.options.optimization >= 1 else ():
         path = graph.path(node.index)
         yield Failure(OPTIMIZING, f"{path} is a Clip before a QuantizeLinear, and its removal fails", node=path)
+
+
+def _of_merged_casts(graph: SessionGraph) -> Iterator[Failure]:
+    """Yields the failures of session creation that removed Casts cause."""
+    for node, data_type in () if graph.is_removed else casts_without_kernel(graph):
+        path = graph.path(node.index)
+        why = f"the Casts in front of {path} are removed, and DirectML has no Cast of {data_type}"
+        yield Failure(CHECKING, why, node=path)
 
 
 def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:

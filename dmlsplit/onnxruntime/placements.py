@@ -22,6 +22,7 @@ from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of, has_body
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
+from dmlsplit.onnxruntime.merged_casts import MergedCasts, merged_casts
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of
 from dmlsplit.onnxruntime.optimization import indices_left, moved, optimized, standing_for
@@ -89,8 +90,11 @@ def _running(graphs: Sequence[SessionGraph]) -> int | None:
         transposes = any(node.op_type == "Transpose" for node in graph.graph.nodes)
         if not graph.runtime.observed or (transposes and moved(graph) is None) or _fuses_on_cpu(graph):
             return None
+        merged = merged_casts(graph)
+        if merged is None:
+            return None
         for node in optimized(graph).nodes:
-            made = _replacing(graph, node)
+            made = 0 if node in merged.gone else _replacing(graph, node)
             if made is None:
                 return None
             count += made
@@ -253,7 +257,7 @@ def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
     """Returns the copies in all graphs; None if it is not known where a tensor is computed or read, or if Transposes
     may be moved elsewhere."""
     to_cpu = from_cpu = for_dml = 0
-    if any(map(_may_transpose_elsewhere, graphs)):
+    if any(_may_transpose_elsewhere(graph) or merged_casts(graph) is None for graph in graphs):
         return None
     for graph in graphs:
         reads: dict[Hashable, set[Provider]] = {}
@@ -294,9 +298,12 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
     function."""
     made = optimized(graph)
     sizes: set[Hashable] = {value for name, value in made.values.items() if name in graph.left_on_cpu}
+    merged = merged_casts(graph) or MergedCasts(frozenset(), {})
     for node in made.nodes:
+        if node in merged.gone:
+            continue
         cell = cell_after(graph, node)
-        read = enumerate(node.inputs)
+        read = enumerate(merged.read.get(value, value) for value in node.inputs)
         inputs = [_read(graph, node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
         outputs = [
             tensor for value in node.outputs for tensor in (_copied(graph, node, value) if value.name else (None,))

@@ -137,6 +137,9 @@ class RuntimeTraits:
     """True if a Reshape or Transpose of version 21 or newer may be between a MatMul and the BatchNormalization."""
     removes_new_dropouts: bool = False
     """True if a Dropout of version 22 is removed."""
+    keeps_casts: bool = False
+    """True if a Cast in front of a Cast is not removed if they are on different providers, or if it may change values
+    that the other one casts to BOOL."""
     removes_new_casts: bool = False
     """True if a Cast of version 21 or newer is removed if only Shapes read it."""
     follows_axes: bool = False
@@ -288,6 +291,7 @@ _1_30: Final = replace(
     fuses_new_transposes=True,
     fuses_new_products=True,
     removes_new_dropouts=True,
+    keeps_casts=True,
     removes_new_casts=True,
     reads_half_epsilons=True,
     normalizes_new_casts=True,
