@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dmlsplit.checking.files import judge_files
@@ -14,6 +13,7 @@ from dmlsplit.checking.results import Note, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.logs.messages import Asks
 from dmlsplit.logs.reading import Finding
+from dmlsplit.system.records import record
 
 if TYPE_CHECKING:
     from dmlsplit.checking.front_ends import Given
@@ -31,7 +31,7 @@ class Explained(enum.StrEnum):
     UNKNOWN = "not known"
 
 
-@dataclass(frozen=True)
+@record
 class ModelFacts:
     """A model in a version of ONNX Runtime: its session, the errors that `check` finds, and whether anything in it is
     not known."""

@@ -35,6 +35,7 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
 from dmlsplit.rules import valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
+from dmlsplit.system.records import record
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, Use, find_target, level_targets
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
     return None if found is None else found.answer(target)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenNode:
     """A node of open sizes as one operator with packed tensors; `valid` holds where its framework allows it."""
 

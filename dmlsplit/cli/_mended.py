@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,6 +10,7 @@ import click
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MOST_SHOWN: Final = 10
 HINT: Final = "--verbose shows all"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriteBackOptions:
     """The options of `legalize` that apply to ONNX models only."""
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from dmlsplit.descriptors.dims import Bounds, Dim, Interval, Shape, bounds, interval, is_name
 from dmlsplit.descriptors.enums import UINT_MAX
+from dmlsplit.system.records import record
 
 Values: TypeAlias = Mapping[str, int]
 """Sizes of symbols, by the symbols' names."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Symbol:
     """An open size, named as in the model, or by its place if the model gives no name. `limits` are the bounds of an
     interval."""
@@ -28,7 +28,7 @@ class Symbol:
 Operation: TypeAlias = Literal["sum", "product", "share", "rounded up", "last"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Term:
     """An operation on the sizes in `of`. "share": the first divided by the second, rounded down. "rounded up": the same
     quotient rounded up. "last": what remains of the first after all parts but one have taken "rounded up" each (the
@@ -141,7 +141,7 @@ def bounds_of(size: Expression) -> Bounds:
 Relation: TypeAlias = Literal["at least", "at most", "is", "divisible by"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Condition:
     """A relation between a size and a number or another size."""
 

@@ -7,10 +7,9 @@ Lines and columns of a file are a Position (diagnostics.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dmlsplit.system.pickling import pickled_by_slots
+from dmlsplit.system.records import record
 
 Step: TypeAlias = str | int
 """A member's name, or an index into the array named by the step before."""
@@ -26,8 +25,7 @@ DIRECTML_MEMBERS: Final = (
 _ORDER: Final = {name: i for i, name in enumerate(DIRECTML_MEMBERS)}
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True)
+@record
 class Location:
     """A member of an operator, or of a node of a model.
 

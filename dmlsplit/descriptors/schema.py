@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel
-from dmlsplit.system.pickling import pickled_by_slots
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.system.spelling import nearest
 
 PREFIX: Final = "DML_OPERATOR_"
@@ -22,8 +22,7 @@ _FAMILIES: Final = ("ACTIVATION", "ELEMENT_WISE")
 OLDER_NAMES: Final[Mapping[str, str]] = {"SCATTER": "SCATTER_ELEMENTS"}
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True)
+@record
 class Member:
     """A member of an operator's struct.
 

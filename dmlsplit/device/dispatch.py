@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from dmlsplit.rules.binding import (
     PERSISTENT_OVERLAPS_OUTPUT,
 )
 from dmlsplit.rules.device import ORDER_NOT_PROMISED
+from dmlsplit.system.records import record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -200,7 +200,7 @@ def _memory_range(binding: BufferBinding, *steps: Step) -> MemoryRange:
     return MemoryRange(binding.buffer, binding.offset, binding.size_in_bytes, Location(steps))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Bound:
     """A call of the C core on addresses; it keeps their memory alive, because the table may be bound anew during the
     run."""

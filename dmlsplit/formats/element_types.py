@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy as np
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ElementType:
     """One element type; `name` is numpy's, or ml_dtypes' if numpy has no such type.
 

@@ -17,6 +17,7 @@ from dmlsplit.formats.operator_nodes import OperatorNode
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.foreign import tensor_maker
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity, record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -88,7 +89,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         return axis, sizes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OtherNode:
     """A node that is listed but not judged; `diagnostic` says why."""
 
@@ -97,7 +98,7 @@ class OtherNode:
     diagnostic: Diagnostic
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class ModelNodes:
     """The nodes that a front end found in a model, in its order."""
 

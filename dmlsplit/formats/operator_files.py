@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias
@@ -25,6 +25,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.input_files import NOT_REGULAR, open_input
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.any_operator import AnyOperatorDesc
@@ -39,7 +40,7 @@ _KINDS: Final[Mapping[str, Kind]] = {".json": "json", ".jsonl": "jsonl"}
 STANDARD_INPUT: Final = "<stdin>"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Entry:
     """One operator of a file, or a substitute for one.
 

@@ -4,11 +4,12 @@ predicted."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import Dim
+from dmlsplit.system.records import entity, record
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import SessionAnswer
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dmlsplit.graphs.execution import Correctness
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Inputs:
     """Facts about a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integer tensors) at
     the first Run, and `free_dimensions`, ONNX Runtime's overrides of symbols at session creation."""
@@ -80,7 +81,7 @@ class Sessions(Protocol):
         """Frees all sessions created so far, which are large; they are created again when needed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeKey:
     """Identifies a node of a model; `number` counts the nodes with the same operator and path."""
 
@@ -89,7 +90,7 @@ class NodeKey:
     number: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class InSession:
     """A node of a model, and the model's sessions."""
 

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled, Wrong
 from dmlsplit.graphs.regions import at_first_index, overlap
 from dmlsplit.rules.graph_faults import Fault, FaultKind
+from dmlsplit.system.records import record
 
 MOST_COMPARISONS: Final = 100
 """The most comparisons of regions, on average per dispatch; beyond it whether the graph is correct is unknown."""
@@ -40,7 +41,7 @@ class Extent(enum.Enum):
     SOME = "it is not known which"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrongOutput:
     """Why an output is wrong."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from dmlsplit.system.records import entity
 
 
 class Family(enum.Enum):
@@ -40,7 +41,7 @@ class Family(enum.Enum):
         return self in (Family.ACTIVATION, Family.UNARY, Family.BINARY, Family.IDENTITY)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class OperatorInfo:
     """One row of the table: the name without DML_OPERATOR_, and the DML_OPERATOR_TYPE."""
 

@@ -16,6 +16,7 @@ from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.operators import Family
 from dmlsplit.rules.graph_faults import Fault, TensorName, happens
+from dmlsplit.system.records import entity
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
@@ -97,7 +98,7 @@ def _packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return packed_strides(sizes)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Wrong:
     """A dispatch that computes something other than its node does: the fault, and the difference."""
 
@@ -213,7 +214,7 @@ class Operand:
         self.sizes = self.sizes or self.tensor.sizes
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Part:
     """A part of a Split in whose place the Split's whole input is joined."""
 
@@ -367,7 +368,7 @@ class Dispatch:
         return region.offset if self.binding is None else self.binding
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class StandIn:
     """The whole input of a Split that was joined in place of a part."""
 

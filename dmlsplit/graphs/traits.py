@@ -7,11 +7,12 @@ without a row was never observed compiling graphs.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from dmlsplit.graphs.operators import BY_NUMBER, SIGMOID, Family
+from dmlsplit.system.records import record
 from dmlsplit.targets.releases import Release
 
 
@@ -39,7 +40,7 @@ class FiveDimensions(enum.Enum):
     UNKNOWN = "its result was not observed"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphTraits:
     """How a build compiles graphs, where builds differ."""
 

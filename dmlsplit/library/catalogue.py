@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.system.records import record
 from dmlsplit.system.spelling import nearest
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release, releases
@@ -19,7 +20,7 @@ DIRECTML: Final = "directml"
 ONNXRUNTIME: Final = "onnxruntime"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Platform:
     """The packages and files of a platform."""
 

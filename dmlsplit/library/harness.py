@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
 from dmlsplit.library.errors import BuildError, Unavailable
 from dmlsplit.library.places import cache_directory, made_whole, require_platform
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 
 SOURCES: Final = Path(__file__).parent / "harness"
 PREBUILT: Final = Path(__file__).parent / "prebuilt"
@@ -33,7 +33,7 @@ _CAPTURE: Final = ("dms_capture.c", "dms_members.c")
 _ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Toolchain:
     """How the harness of a platform is compiled: `programs` maps each program to its sources and flags.
 
@@ -114,7 +114,7 @@ TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Harness:
     """A harness that can be run: `program` is the start of its command line, `root` the folder that it sees as "/".
 

@@ -14,7 +14,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +24,7 @@ from dmlsplit.library.places import cache_directory, made_whole
 from dmlsplit.system.atomic_files import write_file
 from dmlsplit.system.errors import DmlSplitError, InputError, naming
 from dmlsplit.system.input_files import input_size, open_input
+from dmlsplit.system.records import record
 
 MARK: Final = b"dmlsplit layer over DirectML"
 """Bytes that only the layer's file contains."""
@@ -47,7 +47,7 @@ _LONGEST_NAME: Final = 4096
 """The most bytes of an export's name, including the terminating zero."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kind:
     """The layer for a platform: the name that the real library gets, how the layer is compiled, how its file begins."""
 
@@ -93,7 +93,7 @@ class LayerError(DmlSplitError):
     """The layer cannot be installed or removed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """The paths of a library in a folder: its own name, and its name when the layer is installed."""
 

@@ -6,7 +6,7 @@ import json
 import tempfile
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -15,6 +15,7 @@ from dmlsplit.library.catalogue import WINDOWS
 from dmlsplit.library.errors import HarnessError
 from dmlsplit.library.harness import harness
 from dmlsplit.library.pipes import Pipes
+from dmlsplit.system.records import record
 
 SECONDS: Final = 120.0
 """Seconds for one answer; the first one includes the start of wine."""
@@ -22,7 +23,7 @@ RENEW: Final = 500
 """The number of queries after which a new process is started, since sessions leak memory."""
 
 
-@dataclass(frozen=True)
+@record
 class RunInput:
     """One input of a run: zeros, or `values` for an INT64 input of rank 1."""
 
@@ -32,7 +33,7 @@ class RunInput:
     values: Sequence[int] | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Query:
     """A session to create and, if `run` has inputs, to run. `model` is the bytes of a file, or its path.
 

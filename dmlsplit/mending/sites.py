@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import onnx
@@ -18,9 +17,10 @@ from dmlsplit.models.inference import Inference
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.models.reading import Reader
 from dmlsplit.models.scope import Scope
+from dmlsplit.system.records import entity
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Site:
     """One Split or Concat at one call of the functions around it; `index` is its index in its graph."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.mending.sites import Site
 from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
+from dmlsplit.system.records import entity
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
@@ -20,7 +19,7 @@ MOST_RANK = 8
 """The highest rank of a tensor in ONNX Runtime's DirectML execution provider, for any operator."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class View:
     """A node, and the answer of the target's runtime.
 

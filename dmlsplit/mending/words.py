@@ -9,6 +9,7 @@ from typing import Final
 from dmlsplit.descriptors.location import steps_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.system.records import record
 
 _NAMES_SHOWN: Final = 3
 
@@ -28,7 +29,7 @@ class Change:
     after: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Refusal:
     """The reason why a node, or the model if the path is "", cannot be mended for the target."""
 

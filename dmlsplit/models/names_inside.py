@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import has_graphs, subgraphs, text
+from dmlsplit.system.records import entity
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class NamesInside:
     """The names in the graphs of one node, including former ones: replaced or folded tensors leave their names
     behind."""

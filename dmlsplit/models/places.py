@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import onnx
@@ -11,9 +10,10 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import graphs_of, text
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.models.scope import Step
+from dmlsplit.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A graph of a model: that of function `key`, or of the model if `key` is None, or the graph inside its nodes to
     which `steps` lead."""

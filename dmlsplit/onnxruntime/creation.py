@@ -7,13 +7,14 @@ operators, then CompileGraph. Kernels outside fused graphs come last, those of o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import Habit
+from dmlsplit.system.records import entity
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 Moment: TypeAlias = tuple[int, ...]
@@ -43,7 +44,7 @@ _MOMENTS: Final = {
 """Maps a rule to the moment of its failure."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Place:
     """The place of a node: its graph, its fused graph (None if it is not fused), and its index in the fused graph, or
     else in the graph.
@@ -104,7 +105,7 @@ class Place:
         return replace(answer, operators=answer.operators[:count], hresults=answer.hresults[:count], compile=compiled)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Failure:
     """An event that ends session creation."""
 

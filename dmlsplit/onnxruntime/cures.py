@@ -18,7 +18,6 @@ and dmlsplit.mending.cures makes the change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
@@ -48,6 +47,7 @@ from dmlsplit.onnxruntime.cure_places import (
     used_parts,
 )
 from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.system.records import record
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_release
 
@@ -55,7 +55,7 @@ _PLACES: Final = 4
 """The most places at which one cure is tried, the nearest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cure:
     """One change of a model. `change` describes it as an imperative; v, y, x, g, {a} and {b} are those of the
     FaultKind.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import Final
@@ -36,6 +36,7 @@ from dmlsplit.rules.graph_faults import (
     unknown,
 )
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime, runtimes
@@ -44,7 +45,7 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 _UNKNOWN: Final = "graph/unknown"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class GraphFinding:
     """One fault of a model's graph, as a value; `diagnostic` describes it in words.
 

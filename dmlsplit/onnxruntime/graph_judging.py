@@ -7,7 +7,7 @@ verdict is unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dmlsplit.graphs.execution import Correctness, Execution
@@ -20,6 +20,7 @@ from dmlsplit.onnxruntime.fused import FusedGraph, Part
 from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
 from dmlsplit.onnxruntime.risks import is_without_risk, may_lose_branch
 from dmlsplit.rules.graph_faults import Fault, FaultKind, listed
+from dmlsplit.system.records import entity, record
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.verdicts.model_placements import GraphOutcome
@@ -35,7 +36,7 @@ _VIEWS: Final = frozenset({"Split", "Slice"})
 """The ONNX operators whose outputs may become views of their inputs."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphFault:
     """A fault of a graph, and the graph's outputs that it makes wrong; none if CompileGraph refuses the graph."""
 
@@ -54,7 +55,7 @@ class GraphFault:
         return self.fault.index
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class JudgedGraph:
     """The judgement of one graph. `compiles` is None if it is unknown; `unknown` is the reason why outputs are."""
 

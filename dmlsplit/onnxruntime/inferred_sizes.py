@@ -7,13 +7,13 @@ created, or Run fails if the kernel is created then. Observed with 1.18.0, 1.20.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.node_faults import NodeFault
 from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.records import entity
 
 _RESHAPE: Final = "Reshape"
 _INFERRED: Final = -1
@@ -21,7 +21,7 @@ _MOST_DEPTH: Final = 8
 """The most Concats in a row that are searched for a -1."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class UninferredSize(NodeFault):
     """A Reshape on DirectML whose kernel cannot be created."""
 

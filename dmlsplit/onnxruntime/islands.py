@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.dims import is_static
@@ -15,6 +14,7 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import CASTS, EXPANDED, ON_BOTH, Cell, is_on_dml
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 from dmlsplit.verdicts.model_placements import NodePlacement, Why
 
 _BITS: Final[Mapping[str, int]] = {
@@ -42,7 +42,7 @@ class Remedy(NamedTuple):
         return self.change if self.of_any else str(self)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class Island:
     """Nodes on the CPU that read one another, between nodes on DirectML.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.records import entity
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class NodeFault:
     """A fault of one node."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -14,6 +13,7 @@ from dmlsplit.onnxruntime.onnx_session import Item
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.system.spelling import nearest
 
 _MOST_LISTED: Final = 4
@@ -22,7 +22,7 @@ _MOST_COMPARED: Final = 10_000
 """The most names that an unknown one is compared with."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionNode:
     """A node of a session: its graph, its index there, and which of the nodes with its operator and path it is."""
 
@@ -46,7 +46,7 @@ def session_nodes(graphs: Sequence[SessionGraph]) -> Iterator[SessionNode]:
             seen[node.op_type, path] += 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wanted:
     """The requested node: the one with `key`, or if that is None any node with this path or name."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -43,6 +43,7 @@ from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.onnxruntime.type_checks import check_types
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
@@ -200,7 +201,7 @@ class OnnxSessions:
         return model
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class _Read:
     """A model whose functions are inlined, before branches that are always taken replace their Ifs."""
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.onnxruntime.facts import Sizes
+from dmlsplit.system.records import record
 
 
 class Kind(enum.Enum):
@@ -55,7 +56,7 @@ _BY_RANK: Final[Mapping[Kind, tuple[Kind, Kind]]] = {
 _RANK_OF_JOINS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorTraits:
     """A row of the table. Omitted fields were not observed, or do not apply."""
 

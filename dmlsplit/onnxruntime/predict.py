@@ -18,6 +18,7 @@ from dmlsplit.onnxruntime.node_shapes import output_shapes, static_axis
 from dmlsplit.onnxruntime.submitted import operator_of, owned_by_directml
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import Habit
+from dmlsplit.system.records import entity
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
@@ -58,7 +59,7 @@ class _Stop(Exception):
         self.answer = answer
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Placement:
     """The placement of a node, judged by its own facts.
 

@@ -8,7 +8,6 @@ the last dimension, and the result differs. Observed in the descriptors that are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.models.graph import Node, attribute
@@ -16,6 +15,7 @@ from dmlsplit.onnxruntime.node_faults import NodeFault
 from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.records import entity
 
 _FIRST_WITH_AXIS: Final = 13
 """The first opset whose quantizations have an axis."""
@@ -27,7 +27,7 @@ _EXACT: Final = frozenset({"INT8", "UINT8"})
 """The types on DirectML whose differences FLOAT represents exactly."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class OffAxis(NodeFault):
     """A quantization on DirectML whose kernel assumes another axis for its scales."""
 

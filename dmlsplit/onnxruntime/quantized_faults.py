@@ -6,7 +6,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from dmlsplit.onnxruntime.passes.patterns import CLIPS
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, scaling_shape
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 
 _QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT})
 _SOURCES: Final = frozenset({DEQUANTIZE, "MatMulInteger", "QLinearConv", "QLinearMatMul"})
@@ -84,7 +84,7 @@ class QuantizedCure(enum.Enum):
     MAX_BEHIND = "insert Max(t, t) after the node, which is then computed in floating point"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class QuantizedFault(NodeFault):
     """A node of the model that is replaced with an operator for quantized elements that makes session creation fail."""
 

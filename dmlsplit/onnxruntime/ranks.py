@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.dims import is_static
@@ -15,13 +14,14 @@ from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.placing import Placed, lacks_cpu_input, placed
 from dmlsplit.onnxruntime.predict import MAX_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.records import entity
 
 Sizes: TypeAlias = tuple[int, ...]
 _BATCHED: Final = ("MatMul", "Trilu")
 """Operators that work on the last two dimensions of each element of a batch separately."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class BeyondRank:
     """A node of a graph with a tensor of more dimensions than its kernel accepts."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dmlsplit.formats.jsontext import JsonText, KeyPath
+from dmlsplit.system.records import record
 from dmlsplit.verdicts.model_placements import NodePlacement, Provider, SessionAnswer
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
@@ -51,7 +51,7 @@ class Count(NamedTuple):
     machine: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """The comparison of a prediction with a machine. `alike` is the number of nodes that were found by name and ran
     where predicted."""

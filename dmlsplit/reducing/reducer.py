@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 import onnx
@@ -20,6 +20,7 @@ from dmlsplit.reducing.inner import alone, inner_scopes, with_nodes, without_out
 from dmlsplit.reducing.known import remove_unread
 from dmlsplit.reducing.search import first_part, last_part, without_needless
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.records import record
 
 _ROUNDS: Final = 8
 """The most rounds of changes, each of which may make others possible."""
@@ -35,7 +36,7 @@ class Check(Protocol):
         the original to its shape at the first Run, as far as known."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SameClass:
     """A check of models: a call returns True if the model has a finding of the class `identity`."""
 

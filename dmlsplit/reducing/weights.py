@@ -8,7 +8,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from dmlsplit.mending.fields import Field, messages
 from dmlsplit.mending.source import GRAPH, SourceModel, mapped
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 
 SMALL: Final = 64
 """The most elements of a tensor that keeps its values: sizes, axes, factors."""
@@ -71,7 +71,7 @@ def _drawn(seed: Seed, sizes: tuple[int, ...], data_type: int) -> Array:
     return np.concatenate(pieces)[seed.skip :].reshape(sizes) if pieces else np.zeros(sizes, np.float32)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Original:
     """A model without its weights, and access to them."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.logs.codes import NAMES
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 
 if TYPE_CHECKING:
     from dmlsplit.library.asking import LibraryAnswer, Question
@@ -27,7 +27,7 @@ class Asked(Protocol):
     def to_dict(self) -> dict[str, object]: ...
 
 
-@dataclass(frozen=True)
+@record
 class Answered:
     """A build's answer about one operator or graph of a file."""
 
@@ -78,7 +78,7 @@ def _said(answer: LibraryAnswer) -> str:
     return f"accepts and compiles it: {dispatches}, {memory}"
 
 
-@dataclass(frozen=True)
+@record
 class ModelAnswered:
     """The run of a model in a version of ONNX Runtime."""
 

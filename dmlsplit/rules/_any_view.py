@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from dmlsplit.descriptors.location import Step, steps_text
 from dmlsplit.descriptors.schema import OperatorSchema, enumerators, operators
 from dmlsplit.rules._examples import tensor
 from dmlsplit.rules._model import Findings, Rule
+from dmlsplit.system.records import entity
 from dmlsplit.targets.operator_support import OperatorSupport, operator_support
 from dmlsplit.targets.operator_tables import OperatorFacts
 from dmlsplit.targets.relations import Relation
@@ -113,7 +114,7 @@ def _in_their_members(schema: OperatorSchema, desc: AnyOperatorDesc) -> dict[str
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class AnyOperatorRule(Rule):
     """A rule about any operator, with a pair of descriptors, one on each side of its boundary.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from dmlsplit.descriptors.enums import BindingType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.rules._model import CheckedRule, Findings
+from dmlsplit.system.records import entity
 
 
 class BufferRange(NamedTuple):
@@ -77,7 +78,7 @@ class BindingView(NamedTuple):
         return None if self.ranges[0].buffer_size is None else self.ranges[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class BindingRule(CheckedRule):
     """A rule about one DML_BINDING_DESC."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
 from dmlsplit.descriptors.conditions import THE_AXIS, Condition, Expression, Values, depending, fits
@@ -14,6 +14,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.rules._model import Finding, Findings, findings_of
 from dmlsplit.rules._nodes import NodeRule
 from dmlsplit.rules.node import RUNTIME_DIFFERS
+from dmlsplit.system.records import entity
 
 
 def outputs_fit(n: Any) -> Iterator[Condition]:
@@ -31,7 +32,7 @@ def misdeclared(n: Any, outputs: str, words: str) -> Findings:
             yield Finding((outputs, i), words.format(**said), said["shape"], said["declared"])
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class NodeFacts(ABC):
     """A front end's facts about one node; only plain values, so that checks need no framework."""
 

@@ -13,7 +13,7 @@ are here; those about bindings are in _bindings.py, those about a framework's no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors.descs import OperatorDesc
@@ -23,6 +23,7 @@ from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location, Step
 from dmlsplit.rules._sources import JOIN_DESC, SPLIT_DESC, Source
 from dmlsplit.rules._views import OperatorView, TensorView
+from dmlsplit.system.records import entity
 
 
 class Finding(NamedTuple):
@@ -51,7 +52,7 @@ Aspects: TypeAlias = Set[Any]
 NONE: Final[Aspects] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Rule:
     """Identity, meaning and sources of a rule. Its diagnostics have its `severity` and `basis`. `outcome` is the
     consequence of a violation, for rules of the emulated device."""
@@ -111,7 +112,7 @@ def _missing(*view: Any) -> Any:
     raise AssertionError("a rule without its check, or its examples")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class CheckedRule(Rule):
     """`needs`: aspects that must be sound; the check is skipped if one is absent or faulty. `spoils`: aspects that a
     finding marks as faulty."""
@@ -121,7 +122,7 @@ class CheckedRule(Rule):
     check: Callable[..., Findings] = _missing
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class DescriptorRule(CheckedRule):
     """A rule about descriptors, with a pair of them, one on each side of its boundary."""
 
@@ -151,7 +152,7 @@ class TensorRule(DescriptorRule):
         return replace(self, check=check)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class OperatorRule(DescriptorRule):
     """A rule about an operator as a whole, or about how its tensors fit together.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dmlsplit.rules._model import Aspects, CheckedRule, Findings
+from dmlsplit.system.records import entity
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.conditions import Condition
@@ -30,7 +31,7 @@ def _always(facts: Any) -> Iterable[Condition]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class NodeRule(CheckedRule, Generic[F]):
     """A framework's own rule about a node, with a pair of nodes, one on each side of its boundary. By default its check
     needs the FORM.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Rule
 from dmlsplit.rules._sources import COMPILE_GRAPH, GRAPH_DESC, OURS, Source
+from dmlsplit.system.records import entity
 
 EXECUTED: Final = Source("observed: graphs executed by DirectML builds of feature levels 2_1 to 6_4")
 COMPILED: Final = Source("observed: CompileGraph of DirectML builds of feature levels 2_1 to 6_4")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class GraphRule(Rule):
     """A rule about graphs. `releases` names the builds affected, `cure` the remedy.
 

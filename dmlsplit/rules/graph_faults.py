@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 
 
 class FaultKind(enum.StrEnum):
@@ -181,7 +182,7 @@ Node: TypeAlias = int | NodeName | None
 """A node of a graph by index, or a node of a model by name; None for a copy that CompileGraph inserts."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fault:
     """One fault: its kind, the node that causes it, and the tensors and numbers involved, in order.
 

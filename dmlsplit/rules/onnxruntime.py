@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, VERSION_HISTORY, Source
 from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.system.records import entity
 
 _DML: Final = "providers/dml/DmlExecutionProvider/src"
 
@@ -38,7 +38,7 @@ SHARING: Final = _file("optimizer/constant_sharing.cc")
 COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class Habit(Notice):
     """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" if nothing is wrong.
 

@@ -5,16 +5,16 @@ Each has two models in onnx's text form, one on each side of its boundary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import Source
 from dmlsplit.rules.onnxruntime import ADAPTER, HELPER, KERNELS, OBSERVED, PARTITIONER, PREFERENCE
+from dmlsplit.system.records import entity
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class ModelText:
     """A model: its graph in onnx's text form, and its opset."""
 
@@ -22,7 +22,7 @@ class ModelText:
     opset: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class ModelRule(Notice):
     """A finding about a model; `cure` is the remedy, as an imperative. `examples_for` is the version of ONNX Runtime in
     which `bad` has the finding and `good` does not."""

@@ -8,12 +8,13 @@ the builds below and above it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataType
 from dmlsplit.descriptors.schema import Member, OperatorSchema, find_operator
+from dmlsplit.system.records import entity
 from dmlsplit.targets.feature_levels import TensorSupport, documented_support
 from dmlsplit.targets.operator_tables import OperatorFacts, table
 from dmlsplit.targets.relations import Relation
@@ -28,7 +29,7 @@ DOCUMENTED: Final = "documented"
 _SPLIT_AND_JOIN: Final = {"SPLIT": OperatorType.SPLIT, "JOIN": OperatorType.JOIN}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@entity
 class OperatorSupport:
     """The support that a target has for an operator: it accepts whatever one of `facts` accepts, nothing if there are
     none.

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType
+from dmlsplit.system.records import record
 from dmlsplit.targets.relations import Relation
 
 FILE: Final = Path(__file__).with_name("operator_support.json.xz")
 
 
-@dataclass(frozen=True)
+@record
 class OperatorFacts:
     """A build's support for an operator.
 

@@ -9,6 +9,8 @@ from functools import cached_property
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from dmlsplit.system.records import record
+
 Combination: TypeAlias = tuple[int, ...]
 Row: TypeAlias = tuple[int, ...]
 """A mask of values for each group: bit n is value n."""
@@ -41,7 +43,7 @@ class Part:
         return any(all(bit == -1 or bit & mask for bit, mask in zip(bits, row, strict=True)) for row in self.rows)
 
 
-@dataclass(frozen=True)
+@record
 class Relation:
     """A set of accepted combinations: a combination is accepted if every part accepts it."""
 

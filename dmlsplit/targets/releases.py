@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.layout import extent
+from dmlsplit.system.records import record
 from dmlsplit.targets.feature_levels import TensorSupport, documented_support
 
 OBSERVED: Final = "observed: CreateOperator of this build"
@@ -57,7 +58,7 @@ _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Traits:
     """The checks in which builds differ; `words` describes each in the error that explains how two builds differ."""
 

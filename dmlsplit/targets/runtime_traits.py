@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from dmlsplit.system.records import entity
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+
+@entity
 class Quantized:
     """How nodes between DequantizeLinears and QuantizeLinears are fused. Versions that behave alike share one
     object."""
@@ -38,7 +40,7 @@ class Quantized:
     """True if the scale of a Conv's bias must be the product of the other scales, within one per cent."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class RuntimeTraits:
     """Behaviour in which versions of ONNX Runtime differ."""
 

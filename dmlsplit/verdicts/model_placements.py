@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.system.pickling import pickled_by_slots
+from dmlsplit.system.records import entity
 from dmlsplit.targets.runtime_versions import Runtime
 
 
@@ -75,8 +76,7 @@ class NodePlacement:
         }
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@entity
 class NodeOperators:
     """The DirectML operators that a node's kernel submits, in order; empty if they are not known, and `why` says
     why."""

@@ -18,10 +18,11 @@ from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.system.atomic_files import file_key
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.system.spelling import nearest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResourceBinding:
     """A range of a resource, from `element_offset` elements on to its end.
 
@@ -49,20 +50,20 @@ class Dispatchable:
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DispatchCommand:
     dispatchable: str
     bindings: Bindings
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PrintCommand:
     resource: str
     position: Position
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WriteFileCommand:
     """`target_path` is the path as the model spells it, `file` the resolved path; empty `dimensions` mean one
     dimension."""
@@ -77,7 +78,7 @@ class WriteFileCommand:
 Command: TypeAlias = DispatchCommand | PrintCommand | WriteFileCommand
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """A model; `run` executes it."""
 

@@ -42,6 +42,7 @@ from dmlsplit.native.buffer import Buffer
 from dmlsplit.system.atomic_files import write_file
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.targets.target import ReleaseLike, RuntimeLike
 
 MAX_DIMENSIONS: Final = 32
@@ -50,7 +51,7 @@ _FLOAT_FORMAT: Final = "{:.6g}".format
 """A C++ stream's default format: six significant digits, exponents of at least two digits."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunResult:
     """The outcome of a run.
 

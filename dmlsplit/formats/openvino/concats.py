@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dmlsplit.descriptors.dims import compatible, is_static, merged
 from dmlsplit.formats.joins import JoinNode
@@ -12,9 +11,10 @@ from dmlsplit.formats.openvino.splits import JudgedLayer
 from dmlsplit.formats.openvino.tensors import GivenShapes, Names, Output, PortTensor
 from dmlsplit.formats.openvino.types import element_type, type_name
 from dmlsplit.rules.openvino import OpenVinoConcat
+from dmlsplit.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Concat(JudgedLayer[OpenVinoConcat]):
     inputs: tuple[PortTensor, ...]
 

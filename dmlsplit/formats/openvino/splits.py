@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report
@@ -18,11 +17,12 @@ from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules.openvino import INPUTS, INTEGER_TYPES, OpenVinoSplit
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 
 F = TypeVar("F", bound=NodeFacts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JudgedLayer(Generic[F]):
     """A layer to judge, in its graph."""
 
@@ -44,7 +44,7 @@ class JudgedLayer(Generic[F]):
         return merged(shape, declared) if compatible(shape, declared) else shape
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Split(JudgedLayer[OpenVinoSplit]):
     data: PortTensor
 

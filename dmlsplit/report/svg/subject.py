@@ -14,12 +14,13 @@ from dmlsplit.descriptors.enums import OperatorType, TensorDataType
 from dmlsplit.descriptors.geometry import ROLES, Side, dimensions_read, members_of
 from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
 from dmlsplit.descriptors.location import steps_text
+from dmlsplit.system.records import record
 
 RANK_SHOWN: Final = 16
 """DirectML allows 8 dimensions, but a faulty descriptor may have any number."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DrawnTensor:
     """One tensor: as many `sizes` and `strides` as DimensionCount says; None if they make no layout."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.rules._concat import ConcatFacts
 from dmlsplit.rules.onnx.split_facts import DATA_TYPES as SPLIT_TYPES
+from dmlsplit.system.records import record
 
 VERSIONS: Final = (1, 4, 11, 13)
 """The opsets in which Concat changed."""
@@ -16,7 +16,7 @@ DATA_TYPES: Final = {1: SPLIT_TYPES[1], 4: SPLIT_TYPES[2], 11: SPLIT_TYPES[2], 1
 """The element types of T, by version."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OnnxConcat(ConcatFacts):
     """A Concat as the model declares it; None means absent or unknown. `version` is 0 if the model imports no opset for
     it."""

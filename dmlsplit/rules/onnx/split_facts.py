@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.conditions import Expression, Values, expressions, quotient, value_of
 from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.rules._facts import NodeFacts
+from dmlsplit.system.records import record
 
 Lengths: TypeAlias = tuple[int | float, ...]
 
@@ -36,7 +37,7 @@ MAX_PARTS: Final = 1 << 16
 MAX_INPUTS: Final = {1: 2, 2: 1, 11: 1, 13: 2, 18: 2}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OnnxSplit(NodeFacts):
     """A Split as the model declares it. None means absent for optional members, unknown for computed ones. `version` is
     0 if the model imports no opset for it."""

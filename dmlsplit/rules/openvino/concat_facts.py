@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlsplit.descriptors.dims import Dim, Shape, both, bounds, interval, overlap
 from dmlsplit.rules._concat import ConcatFacts
+from dmlsplit.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenVinoConcat(ConcatFacts):
     """A layer as the IR declares it; None means unknown or absent. Element types are OpenVINO's names (f32)."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from dmlsplit.descriptors.conditions import Expression, Values, expressions, quotient, total, value_of
 from dmlsplit.descriptors.dims import Bounds, Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules._nodes import Fact
+from dmlsplit.system.records import record
 
 INTEGER_TYPES: Final = ("i4", "i8", "i16", "i32", "i64", "u1", "u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64")
 ELEMENT_TYPES: Final = (
@@ -24,7 +25,7 @@ AXIS_KNOWN: Final = frozenset({Fact.FORM, Fact.SHAPE, Fact.AXIS})
 INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "split_lengths")}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenVinoSplit(NodeFacts):
     """A layer as the IR declares it. None means unknown, or absent for optional members.
 
