@@ -16,7 +16,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
-from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.onnxruntime.node_prediction import diagnostic
 from dmlsplit.onnxruntime.reports import RuntimeReport
 from dmlsplit.rules import RULES
 from dmlsplit.rules.graph import GRAPH_RULES

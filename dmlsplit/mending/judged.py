@@ -35,9 +35,9 @@ from dmlsplit.onnxruntime.creation import first_of
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.inferred_sizes import UninferredSize, uninferred_sizes
 from dmlsplit.onnxruntime.node_faults import NodeFault, faults_in
+from dmlsplit.onnxruntime.node_prediction import placement_by_facts
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
 from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
-from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.quantization_axes import OffAxis, off_axis
 from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, first_quantized_faults
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
@@ -171,7 +171,7 @@ class JudgedModel:
                 continue
             answer = of_name.pop()
             # judged separately: the answer may be that session creation fails at another node
-            placed = placement(answer.facts, session.runtime, options=session.options).answer
+            placed = placement_by_facts(answer.facts, session.runtime, options=session.options).answer
             on_cpu = placed is not None and placed.outcome is Outcome.CPU
             views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
         return views

@@ -41,14 +41,14 @@ from dmlsplit.onnxruntime.inferred_sizes import uninferred_sizes
 from dmlsplit.onnxruntime.large_tensors import large_tensor
 from dmlsplit.onnxruntime.merged_casts import casts_without_kernel
 from dmlsplit.onnxruntime.node_facts import facts_after, facts_in, first_run
+from dmlsplit.onnxruntime.node_placement import is_created, lacks_cpu_input, placed
+from dmlsplit.onnxruntime.node_prediction import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.operator_traits import MEMCPY_FROM_HOST, PACKED_PRODUCT, row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, moves_any_type
 from dmlsplit.onnxruntime.optimization import indices_left, optimized
 from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
-from dmlsplit.onnxruntime.placing import is_created, lacks_cpu_input, placed
-from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
 from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails

@@ -10,8 +10,8 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.graph import Doubt, Node
 from dmlsplit.onnxruntime.fused import Part
 from dmlsplit.onnxruntime.graph_refusals import Refusal
+from dmlsplit.onnxruntime.node_prediction import diagnostic
 from dmlsplit.onnxruntime.optimization import judged_after
-from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 

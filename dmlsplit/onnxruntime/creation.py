@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
-from dmlsplit.onnxruntime.predict import INIT, diagnostic
+from dmlsplit.onnxruntime.node_prediction import INIT, diagnostic
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.system.records import entity

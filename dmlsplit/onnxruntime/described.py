@@ -15,11 +15,11 @@ from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.onnxruntime.kernels import copies
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import CHANGED, KERNELS
+from dmlsplit.onnxruntime.node_placement import cell_after, is_created, placed
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, RESHAPED_GEMM
 from dmlsplit.onnxruntime.operators import EXPANDED
 from dmlsplit.onnxruntime.optimization import optimized
 from dmlsplit.onnxruntime.passes.unfollowed import may_have_attention
-from dmlsplit.onnxruntime.placing import cell_after, is_created, placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime
@@ -28,7 +28,7 @@ from dmlsplit.verdicts.any_operator import evaluate_any
 from dmlsplit.verdicts.model_placements import NodeOperators
 
 _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
-"""Operators whose answers predict.py gives, and operators that submit nothing."""
+"""Operators whose answers node_prediction.py gives, and operators that submit nothing."""
 
 _TRANSPOSED_ON_CPU: Final = frozenset({"MaxPool", "Resize"})
 """Operators over which Transposes are moved after placement if they are on the CPU."""

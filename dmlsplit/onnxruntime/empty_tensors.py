@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
+from dmlsplit.onnxruntime.node_prediction import predict
 from dmlsplit.onnxruntime.placements import side
-from dmlsplit.onnxruntime.predict import predict
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.rules.onnxruntime import FAULTS

@@ -27,10 +27,10 @@ from dmlsplit.onnxruntime.graphs_of_model import new_graphs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.node_names import SessionNode, only_node, session_nodes, wanted_node
+from dmlsplit.onnxruntime.node_placement import placed
 from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.optimization import standing_for
 from dmlsplit.onnxruntime.passes import Pass, watched
-from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime

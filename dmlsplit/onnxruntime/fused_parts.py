@@ -14,11 +14,11 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import GraphBuilder
+from dmlsplit.onnxruntime.node_placement import fused_ends, in_graphs
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.optimization import moved, optimized
 from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
-from dmlsplit.onnxruntime.placing import fused_ends, in_graphs
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _UNBOUNDED: Final = 1 << 32

@@ -30,12 +30,12 @@ from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.facts import MIN_RANK, SMALLEST_BUFFER
 from dmlsplit.onnxruntime.fused import FusedGraph
+from dmlsplit.onnxruntime.node_placement import is_created
 from dmlsplit.onnxruntime.operator_traits import QUICK_GELU, Kind, row_of
 from dmlsplit.onnxruntime.optimization import moved
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.transpose_handlers import HANDLERS
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
-from dmlsplit.onnxruntime.placing import is_created
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SOFTMAX_OF_ONE_AXIS: Final = 13

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from dmlsplit.models.graph import Node, Value
+from dmlsplit.onnxruntime.node_placement import in_graphs, placed
 from dmlsplit.onnxruntime.operators import asked, is_on_dml
 from dmlsplit.onnxruntime.optimization import optimized
-from dmlsplit.onnxruntime.placing import in_graphs, placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 

@@ -35,8 +35,8 @@ from dmlsplit.onnxruntime.function_inlining import FunctionInlining, NodeOfGraph
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model, release
 from dmlsplit.onnxruntime.imports import not_loaded, not_loaded_if_checked, read_around_calls
 from dmlsplit.onnxruntime.inlining import Place, in_order, inlined, with_overloads_as_read
+from dmlsplit.onnxruntime.node_prediction import INIT, diagnostic
 from dmlsplit.onnxruntime.operators import operator_named
-from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.schema_checks import check_nodes
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -395,9 +395,9 @@ class OnnxSession:
     @property
     def places(self) -> SessionAnswer:
         """The provider of every node of the model, without diagnostics and operators."""
-        from dmlsplit.onnxruntime.placements import placement
+        from dmlsplit.onnxruntime.placements import session_answer
 
-        return self._once("places", lambda: placement(self.graphs, self.failures))
+        return self._once("places", lambda: session_answer(self.graphs, self.failures))
 
     @property
     def failure(self) -> Failure | None:

@@ -23,11 +23,11 @@ from dmlsplit.onnxruntime.expansion import Body, body_of, has_body
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.merged_casts import MergedCasts, merged_casts
+from dmlsplit.onnxruntime.node_placement import cell_after, is_created, prefers_cpu
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of
 from dmlsplit.onnxruntime.optimization import indices_left, moved, optimized, standing_for
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
-from dmlsplit.onnxruntime.placing import cell_after, is_created, prefers_cpu
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import numbered, printable
 from dmlsplit.verdicts.model_placements import (
@@ -46,7 +46,7 @@ _OF_CHANNELS: Final = frozenset({(0, 2, 3, 1), (0, 3, 1, 2)})
 """The permutations that move channels behind the sizes of an image, and back."""
 
 
-def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> SessionAnswer:
+def session_answer(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> SessionAnswer:
     """Returns the provider of each node of a model's graphs, the fused graphs, the copies between devices, and whether
     the session is created. `graphs` has each graph after those in its nodes; `failures` are the reasons why session
     creation fails."""

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.onnxruntime.node_placement import Placed, lacks_cpu_input, placed
+from dmlsplit.onnxruntime.node_prediction import MAX_RANK
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import operator_of
-from dmlsplit.onnxruntime.placing import Placed, lacks_cpu_input, placed
-from dmlsplit.onnxruntime.predict import MAX_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.records import entity
 

@@ -10,9 +10,9 @@ import dmlsplit as dml
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime import explain
 from dmlsplit.onnxruntime.graphs_of_model import graphs_of_model
+from dmlsplit.onnxruntime.node_placement import placed as placed_in
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.optimization import optimized
-from dmlsplit.onnxruntime.placing import placed as placed_in
 from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions

@@ -19,9 +19,9 @@ from dmlsplit.models.schemas import schema_of
 from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.facts import RuntimeFacts
 from dmlsplit.onnxruntime.node_facts import facts_after
+from dmlsplit.onnxruntime.node_prediction import placement_by_facts
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, find_operator, is_fused, is_on_dml
-from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome
 
@@ -135,7 +135,7 @@ def _by_facts(graph: SessionGraph, facts: RuntimeFacts | None) -> Placed:
     """Returns the place of a Split or Concat with these facts; `facts` is None if too few are known."""
     if facts is None:
         return Placed(None, None)
-    found = placement(facts, graph.runtime, options=graph.options)
+    found = placement_by_facts(facts, graph.runtime, options=graph.options)
     if found.answer is None:
         return Placed(True, found.in_graph)
     if found.answer.outcome is Outcome.UNKNOWN:

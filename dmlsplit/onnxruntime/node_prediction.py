@@ -60,7 +60,7 @@ class _Stop(Exception):
 
 
 @entity
-class Placement:
+class PlacementByFacts:
     """The placement of a node, judged by its own facts.
 
     `in_graph` is True if the node can be part of a fused graph. `answer` is the whole answer if no operator is created,
@@ -106,15 +106,17 @@ def _predicted(
 
 
 @lru_cache(maxsize=1024)
-def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
+def placement_by_facts(
+    facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS
+) -> PlacementByFacts:
     """Returns the placement of a node by its own facts, found by the steps of `predict` before its operator is created:
     with an `answer` if one of these steps decides it."""
     found = _Predictor(facts, runtime, None, options, 1)
     try:
         found.before_operators()
-        return Placement(in_graph=found.in_graph())
+        return PlacementByFacts(in_graph=found.in_graph())
     except _Stop as stop:
-        return Placement(answer=stop.answer)
+        return PlacementByFacts(answer=stop.answer)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.onnxruntime import FirstRun, LengthsFrom, RuntimeFacts, SessionOptions, find_runtime
-from dmlsplit.onnxruntime.predict import predict
+from dmlsplit.onnxruntime.node_prediction import predict
 from dmlsplit.rules import RULES
 
 SPLIT = RuntimeFacts(

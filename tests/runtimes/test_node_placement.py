@@ -7,8 +7,8 @@ import pytest
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.node_placement import Placed, placed
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
-from dmlsplit.onnxruntime.placing import Placed, placed
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from tests import models
