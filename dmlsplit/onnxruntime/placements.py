@@ -22,7 +22,7 @@ from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of, has_body
 from dmlsplit.onnxruntime.fused_parts import session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
-from dmlsplit.onnxruntime.merged_casts import MergedCasts, merged_casts
+from dmlsplit.onnxruntime.merged_casts import MergedCasts, Tensor, Widened, merged_casts
 from dmlsplit.onnxruntime.node_placement import cell_after, is_created, prefers_cpu
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of
@@ -299,15 +299,17 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
     made = optimized(graph)
     sizes: set[Hashable] = {value for name, value in made.values.items() if name in graph.left_on_cpu}
     merged = merged_casts(graph) or MergedCasts(frozenset(), {})
+    widened = {tensor for tensor in merged.read.values() if isinstance(tensor, Widened)}
     for node in made.nodes:
         if node in merged.gone:
             continue
         cell = cell_after(graph, node)
-        read = enumerate(merged.read.get(value, value) for value in node.inputs)
-        inputs = [_read(graph, node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
+        read = [merged.read.get((node, value), value) for value in node.inputs]
+        inputs = [_read(graph, node, i, each) for i, each in enumerate(read)]
         outputs = [
             tensor for value in node.outputs for tensor in (_copied(graph, node, value) if value.name else (None,))
         ]
+        outputs += [tensor for tensor in widened if tensor.of in node.outputs]
         body = None
         if cell in EXPANDED and not is_created(graph, node):
             body = graph.once(("body", node), partial(_body, graph, node))
@@ -317,11 +319,15 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
             yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
 
 
-def _read(graph: SessionGraph, node: Node, place: int, value: Value) -> Hashable:
+def _read(graph: SessionGraph, node: Node, place: int, value: Tensor) -> Hashable | None:
     """Returns a key that identifies the tensor that a node reads at a position of its inputs: a Value; (value, node,
     place) for the output of a DequantizeLinear, of which each reader has a copy of its own (source:
     ensure_unique_dq_for_node_unit.cc of ONNX Runtime); for a tensor of an outer graph, the name, a str, of the tensor
-    that replaces it there."""
+    that replaces it there; None for a constant and for an omitted one."""
+    if isinstance(value, Widened):
+        return value
+    if not value.name or graph.is_constant(value.name):
+        return None
     before = value.producer
     if before is not None:
         return (value, node, place) if before.op_type == UNMERGED else value

@@ -84,3 +84,35 @@ def test_copies_between_merged_casts(version, nodes, copies):
     )
     found = placed(text, version, 13)
     assert (found.running, found.copies) == (nodes, copies)
+
+
+HALVES = "(float16[N,4,4] h, float[N,4,4] x, float[N] w) => ({} y, float16[?,?,?] p, float[?] z)"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "nodes", "copies"),
+    [
+        ("b = Det(h) y = Cast<to=1>(b)", "float[?]", 4, (0, 2)),
+        ("b = Det(h) c = Cast<to=1>(b) y = Exp(c)", "float[?]", 4, (0, 2)),
+        ("b = Cast<to=10>(x) y = Det(b)", "float16[?]", 3, (0, 0)),
+        ("b = Cast<to=10>(x) c = Det(b) y = Cast<to=1>(c)", "float[?]", 4, (0, 1)),
+    ],
+)
+def test_casts_next_to_what_the_cpu_computes_in_float(body, kind, nodes, copies):
+    """ONNX Runtime inserts Casts around a Det of FLOAT16."""
+    found = placed(f"{HALVES.format(kind)} {{ {body} p = Neg(h) z = Relu(w) }}", OLD, 17)
+    assert (found.running, found.copies) == (nodes, copies)
+
+
+def test_a_cast_that_another_node_reads_too_stays():
+    text = "(float[N,4,4] x) => (float16[?] y, float16[?,?,?] p) { b = Cast<to=10>(x) y = Det(b) p = Neg(b) }"
+    found = placed(text, OLD, 17)
+    assert (found.running, found.copies) == (3, (0, 1))
+
+
+def test_casts_that_a_graph_inside_a_node_reads():
+    branches = (
+        "then_branch = t () => (float16[?] p) { p = Abs(b) }, else_branch = e () => (float16[?] q) { q = Neg(b) }"
+    )
+    text = f"(float16[N] x, bool c) => (float16[?] y) {{ a = Cast<to=1>(x) b = Cast<to=10>(a) y = If(c) <{branches}> }}"
+    assert placed(text, OLD, 13).running == 3

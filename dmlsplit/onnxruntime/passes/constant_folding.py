@@ -218,18 +218,24 @@ def _is_between_quantizations(graph: Graph, node: Node) -> bool:
 
 
 def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """True if the CPU computes the node before the session runs. For half precision it has only kernels for Cast, for
-    most operators that move elements, and for some others."""
+    """True if the CPU computes the node before the session runs."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
     if graph.facts.traits.folds_known_sizes and not _is_sized(graph, node, names):
         return False
-    types = [graph.facts.data_type(name) for name in names]
-    if not any(each in _HALF for each in types) or node.op_type == "Cast":
+    types = {graph.facts.data_type(name) for name in names}
+    if types.isdisjoint(_HALF):
         return True
+    return takes_halves(graph, node) and (node.op_type not in graph.facts.folds_halves or "BFLOAT16" not in types)
+
+
+def takes_halves(graph: Graph, node: Node) -> bool:
+    """True if the CPU has a kernel of half precision for a node of the default domain: it has them only for Cast, for
+    most operators that move elements, and for some others."""
     if node.op_type in graph.facts.folds_halves:
-        return "BFLOAT16" not in types and graph.facts.opset >= _FIRST_HALF.get(node.op_type, 1)
-    return node.op_type not in _WITHOUT_HALF and moves_any_type(node.op_type, graph.facts.opset)
+        return graph.facts.opset >= _FIRST_HALF.get(node.op_type, 1)
+    is_moved = node.op_type not in _WITHOUT_HALF and moves_any_type(node.op_type, graph.facts.opset)
+    return node.op_type == "Cast" or is_moved
 
 
 def _is_sized(graph: Graph, node: Node, names: Sequence[str]) -> bool:
