@@ -332,19 +332,21 @@ def windows_table(page: Path) -> str:
         )
         for windows in dml.windows_versions()
     ]
-    brought: dict[tuple[str, bool], list[str]] = {}
+    brought: dict[tuple[str, str], list[str]] = {}
     for runtime in runtimes():
-        brought.setdefault((runtime.directml, runtime.observed), []).append(runtime.version)
+        own = "its own" if runtime.observed else "DirectML's"
+        answers = f"as {runtime.like}" if runtime.like else own
+        brought.setdefault((runtime.directml, answers), []).append(runtime.version)
     packages = [
         (
             "ONNX Runtime (`--onnxruntime`)",
             ", ".join(versions),
             directml,
             level_of(directml),
-            "its own" if observed else "DirectML's",
+            answers,
             "the package",
         )
-        for (directml, observed), versions in brought.items()
+        for (directml, answers), versions in brought.items()
     ]
     packages += [
         (

@@ -177,7 +177,8 @@ def _in_graph(
 
 
 def _is_right_at(node: InSession, level: Target) -> bool:
-    """True if a node's graphs are right at a feature level, as `graph_diagnostics` says."""
+    """Returns True if a node's graphs are right at a feature level; False also if that is unknown, or if the model has
+    no session there (InputError)."""
     try:
         session = node.sessions.of(level.graph_runtime or NEWEST, level.session_options)
         return session.graph_correctness(node.place) == "right"

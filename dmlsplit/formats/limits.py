@@ -132,7 +132,7 @@ class Budget:
         self._spent: Counter[Limit] = Counter()
 
     def copy(self) -> Budget:
-        """Returns a budget of which as much is spent."""
+        """Returns an independent copy, with the same amounts spent."""
         made = Budget(self._size)
         made._spent = self._spent.copy()
         return made

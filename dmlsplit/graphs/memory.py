@@ -57,7 +57,8 @@ def compile_graph(
     never_negative: Iterable[int] = (),
     constant: Iterable[int] = (),
 ) -> CompiledGraph:
-    """Returns the dispatches that a structurally valid graph compiles to.
+    """Returns what a structurally valid graph compiles to: the dispatches, the homes of the outputs, the inputs of
+    Splits that stand in for a part, and the inputs that are lost.
 
     `assumed` as for Program. `never_negative` are the nodes that compute no negative values because a Relu is fused
     into them, `constant` those whose results do not depend on what they read. Raises Refused if CompileGraph refuses
@@ -72,7 +73,7 @@ def compile_graph(
 
 
 def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
-    """Returns the dispatches of a Program, and fills in its `buffers`. Raises as `compile_graph` does.
+    """Returns what a Program compiles to, as `compile_graph` does, and fills in its `buffers`. Raises the same errors.
 
     Without `refuses`, graphs whose tensors do not fit their memory get dispatches too.
     """

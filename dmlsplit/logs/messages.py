@@ -581,4 +581,3 @@ MESSAGES: Final = (
 )
 
 PATTERNS: Final = tuple(re.compile(message.pattern) for message in MESSAGES)
-BY_ID: Final = {message.id: message for message in MESSAGES}

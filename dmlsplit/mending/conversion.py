@@ -138,8 +138,8 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> bool:
-    """True if every operator among the nodes, except Split and Concat, has the same version in the opsets `own` and
-    `wanted`."""
+    """Returns True if every operator of the default domain among the nodes, except Split and Concat, has the same
+    version in the opsets `own` and `wanted`; False if onnx does not know one of them."""
     names = {text(node.op_type) for node in nodes if domain_of(node) == ""} - set(WRITTEN_HERE)
     return all((first := since(name, own)) is not None and first == since(name, wanted) for name in names)
 

@@ -158,8 +158,9 @@ def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns the nodes, keyed by the index that they replace, that compute y * (x * sigmoid(x)) instead of (y * x) *
-    sigmoid(x); None if the nodes have another form."""
+    """Returns the two nodes that replace the reader of sigmoid(x), keyed by its index: they compute y * (x *
+    sigmoid(x)) instead of (y * x) * sigmoid(x). None if the nodes have another form, or if the reader's inputs cannot
+    be replaced."""
     gate, reader = place.tensor, place.reader
     sigmoid = around.producer(gate)
     others = [name for name in around.inputs_of(reader) if name != gate]

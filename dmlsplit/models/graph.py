@@ -198,10 +198,10 @@ class Facts(VersionFacts, Protocol):
         arranged: Arranged | None = None,
     ) -> None:
         """Notes what is known about a tensor that a pass adds to the graph; a name has the same content in all
-        sessions. `arranged` says of which tensor's dimensions it has the dimensions, if it has those of another."""
+        sessions. `arranged` names the tensor whose dimensions it permutes, if it does."""
 
     def on_dml(self, index: int) -> bool | None:
-        """True if DirectML runs the node with this index, False if not; None if it is not known."""
+        """Returns whether DirectML runs the node with this index; None if that is not known."""
 
     @property
     def branches(self) -> TakenBranches:
@@ -212,7 +212,7 @@ class Facts(VersionFacts, Protocol):
         """True for the model's own graph, False for a graph in a node."""
 
     def has_cpu_kernel(self, index: int) -> bool:
-        """True if the CPU provider has a kernel for the node with this index."""
+        """True if the CPU provider has a kernel for the node with this index, or if that is not known."""
 
     def captured(self, index: int) -> Iterable[str]:
         """Returns the names that graphs inside the node with this index read once their Shapes are folded."""

@@ -260,8 +260,8 @@ def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: H
 
 
 def _known_concat(node: onnx.NodeProto, scope: Scope) -> tuple[OnnxConcat, _Known]:
-    """Returns what the model says about a Concat (its tensors' types and shapes, and its attributes), and what follows
-    from it."""
+    """Returns two values: what the model says about a Concat (its tensors' types and shapes, and its attributes), and
+    what follows from that."""
     inputs, outputs = node.input[:], node.output[:]
     types = [scope.type_of(name) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
@@ -286,7 +286,8 @@ def _known_concat(node: onnx.NodeProto, scope: Scope) -> tuple[OnnxConcat, _Know
 
 @lru_cache(maxsize=1024)
 def _shared_concat(*values: Any, **others: Any) -> tuple[OnnxConcat, _Known]:
-    """Returns the OnnxConcat with these values, and what follows from it: most Concats of a model have equal facts."""
+    """Returns the OnnxConcat with these values, and what follows from it. Most Concats of a model have equal facts,
+    which share one result."""
     facts = OnnxConcat(*values, **others)
     return facts, _known(facts)
 

@@ -31,8 +31,8 @@ class _On(Flag):
 
 
 class _Words(NamedTuple):
-    """The words that an attribute may have from one opset up to another. If `begun`, these are all words with which one
-    of `words` begins, and the empty one."""
+    """The words that an attribute may have from one opset up to another: `words`, or, if `begun`, any prefix of one of
+    them, including the empty string."""
 
     attribute: str
     words: frozenset[bytes]
@@ -156,8 +156,8 @@ also axes that are defaults; those of Unsqueeze are dimensions of the output."""
 
 
 def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
-    """Returns why the kernel of a node, on DirectML or on the CPU, does not take the value of an attribute; "" if it
-    takes all that are known."""
+    """Returns, as a clause about the node, why its kernel on DirectML or on the CPU does not take the value of an
+    attribute, or needs one that is missing; "" if nothing is known against it."""
     if node.proto.op_type == _FUSED_GEMM and not on_dml:
         return _refused_activation_of_gemm(node)
     if node.proto.op_type == _FUSED_PRODUCT and on_dml:
@@ -182,7 +182,7 @@ def refused_value(graph: SessionGraph, node: Node, *, on_dml: bool) -> str:
 
 
 def _refused_activation(graph: SessionGraph, node: Node) -> str:
-    """A FusedConv takes some activations, with as many parameters as they have; others ignore theirs."""
+    """Returns why the CPU's FusedConv does not take its activation or the number of its parameters; "" if it does."""
     activation, parameters = attribute(node, "activation"), attribute(node, "activation_params")
     if activation is None or (activation.s == b"HardSwish" and graph.runtime.traits.activates_by_hard_swish):
         return ""
@@ -195,7 +195,8 @@ def _refused_activation(graph: SessionGraph, node: Node) -> str:
 
 
 def _refused_activation_of_gemm(node: Node) -> str:
-    """A FusedGemm takes some activations, and needs an attribute for each of their parameters."""
+    """Returns why the CPU's FusedGemm does not take its activation, or which of the activation's parameters it lacks;
+    "" if it takes it."""
     given = attribute(node, "activation")
     activation = b"" if given is None else given.s
     shown = printable(activation.decode("utf-8", "replace"), 60)
@@ -207,7 +208,8 @@ def _refused_activation_of_gemm(node: Node) -> str:
 
 
 def _refused_activation_of_product(graph: SessionGraph, node: Node) -> str:
-    """The activation of a FusedMatMulActivation is a Softmax, along a dimension of the result."""
+    """Returns why DirectML's FusedMatMulActivation does not take its activation: another one than Softmax, or an axis
+    beyond the result's dimensions. "" if it takes it, or if the ranks are unknown."""
     given, axis = attribute(node, "activation"), attribute(node, "activation_axis")
     if given is not None and given.s != b"Softmax":
         return f"its activation is '{printable(given.s.decode('utf-8', 'replace'), 60)}'"
@@ -220,6 +222,7 @@ def _refused_activation_of_product(graph: SessionGraph, node: Node) -> str:
 
 
 def _refused(known: _Words | _Numbers, given: onnx.AttributeProto, opset: int, on_dml: bool) -> str:
+    """Returns why `known` excludes the value of an attribute; "" if it does not."""
     if isinstance(known, _Numbers):
         read = _in_32_bits(given.i) if on_dml else given.i
         return "" if known.takes(read) else f"its {known.attribute} is {read}, not {known.text}"
@@ -234,7 +237,8 @@ def _in_32_bits(number: int) -> int:
 
 
 def _refused_directions(node: Node) -> str:
-    """A Scan has a direction, 0 or 1, for each tensor that it cuts or puts together, or none at all."""
+    """Returns why the CPU's Scan does not take its directions: it needs one, 0 or 1, for each tensor that it cuts or
+    puts together, or none at all. "" if it takes them."""
     count = attribute(node, "num_scan_inputs")
     if count is None:
         return ""
@@ -249,8 +253,8 @@ def _refused_directions(node: Node) -> str:
 
 
 def _refused_pool(graph: SessionGraph, node: Node) -> str:
-    """A pool of the CPU has a window, and less padding than that; a stride of 0 ends the process where the sizes are
-    known (division by zero)."""
+    """Returns why the CPU's pool does not take its window, strides or pads; "" if it does, and for other operators. A
+    stride of 0 is refused where the sizes are known: there it ends the process (division by zero)."""
     if node.op_type not in _POOLS:
         return ""
     kernel, strides, pads, padding = [attribute(node, name) for name in ("kernel_shape", "strides", "pads", "auto_pad")]
@@ -266,7 +270,11 @@ def _refused_pool(graph: SessionGraph, node: Node) -> str:
 
 
 def _beyond_rank(graph: SessionGraph, node: Node) -> str:
-    """A reduction keeps its dimensions or not; ONNX keeps them if keepdims is 1, the kernel if it is not 0."""
+    """Returns which axis among a node's attributes or their defaults is not a dimension of its first input (for
+    Unsqueeze, of its output), or why DirectML does not take its keepdims; "" if neither, or if the rank is unknown.
+
+    A keepdims other than 0 and 1 is refused because ONNX keeps the dimensions if it is 1, the kernel if it is not 0.
+    """
     first = node.proto.input[0] if node.proto.input else ""
     shape = graph.shape(first) if first else None
     if shape is None:
@@ -296,7 +304,7 @@ def _default(op_type: str, opset: int, name: str) -> onnx.AttributeProto | None:
 
 
 def _outside_of_no_cubic(node: Node) -> str:
-    """Only a cubic Resize may exclude what is outside of its input."""
+    """Returns why a Resize does not take its exclude_outside, which only a cubic one may have; "" if it does."""
     mode, outside = attribute(node, "mode"), attribute(node, "exclude_outside")
     is_cubic = mode is not None and mode.s == b"cubic"
     return "its exclude_outside is for cubic modes" if outside is not None and outside.i and not is_cubic else ""

@@ -190,7 +190,8 @@ class SessionGraphs:
 
     @property
     def fused(self) -> list[FusedGraph]:
-        """The graphs that are certainly passed to CompileGraph."""
+        """The graphs that are certainly passed to CompileGraph: the first variant of each known part, except dead
+        ones."""
         return [part.variants[0] for part in self.parts if part.is_known and part.variants]
 
     @property

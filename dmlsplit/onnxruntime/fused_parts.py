@@ -100,7 +100,7 @@ class _Parts:
         self._most_nodes: dict[Node, int] = {}
 
     def made(self, nodes: Sequence[Node], largest: Sequence[Node]) -> Part:
-        """Returns the part of nodes that are certainly fused; `largest` are all nodes that may be fused with them."""
+        """Returns the Part for nodes that are certainly fused; `largest` are all nodes that may be fused with them."""
         fails = any(_is_refused(self._graph, node) for node in nodes)
         builder = GraphBuilder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()

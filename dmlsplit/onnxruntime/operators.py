@@ -92,7 +92,8 @@ class Operator:
 
     @property
     def versions(self) -> Collection[Operator]:
-        """All schema versions of the operator, including this one."""
+        """The schema versions of the operator that the table has for the same version of ONNX Runtime, including this
+        one."""
         return _versions(self.name, self.column).values()
 
     @cached_property
@@ -472,7 +473,8 @@ def is_on_dml(cell: Cell) -> bool:
 
 
 def is_on_cpu_too(cell: Cell) -> bool:
-    """True if the CPU has a kernel, with or without one of DirectML."""
+    """Returns False if the CPU has no kernel; True for any other cell, including FOLDED and INVALID, which do not say
+    so."""
     return cell not in _WITHOUT_CPU
 
 

@@ -18,7 +18,7 @@ _OF_LEVEL_2: Final = tuple([each for each in PASSES if each.level > 1])
 
 def optimized(graph: SessionGraph) -> Graph:
     """Returns a copy of the graph after all passes; the same object for each call. If it is not known which Transposes
-    are moved, the nodes over which one may be have Doubt.TRANSPOSED."""
+    are moved, none is, and the nodes over which one may be moved have Doubt.TRANSPOSED."""
     return graph.once(("optimized", graph.fusions), lambda: moved(graph) or _optimized(graph))
 
 
@@ -51,7 +51,8 @@ def judged_after(graph: SessionGraph) -> Mapping[int, Node]:
 
 
 def _optimized(graph: SessionGraph) -> Graph:
-    """Returns a copy of the graph after all passes but for the moves of Transposes."""
+    """Returns a copy of the graph after all passes except the one that moves Transposes. If that pass may move any, the
+    nodes over which it may move one have Doubt.TRANSPOSED."""
     made = graph.graph.copy(graph)
     if _moves_transposes(graph):
         doubt_moves(made)
@@ -60,12 +61,15 @@ def _optimized(graph: SessionGraph) -> Graph:
 
 
 def _moves_transposes(graph: SessionGraph) -> bool:
-    """True for a graph whose Transposes are followed as they are moved, unless what they move over is not known."""
+    """Returns True if the moves of the graph's Transposes can be followed: False without Transposes, below level 1, and
+    with quantized tensors."""
     level, operators = graph.options.optimization, graph.graph.operators
     return level >= 1 and "Transpose" in operators and not has_quantized(graph.graph)
 
 
 def _moved(graph: SessionGraph) -> Graph | None:
+    """Returns a copy of the graph after all passes; None if no Transposes are followed, or if it is not known where one
+    is moved."""
     if not _moves_transposes(graph):
         return None
     made, level = (graph.graph.before_moves or graph.graph).copy(graph), graph.options.optimization

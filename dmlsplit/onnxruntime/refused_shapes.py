@@ -190,7 +190,8 @@ def _pooled(shapes: Sequence[Shape], _: int) -> str:
 
 
 def _other_rank(graph: SessionGraph, node: Node) -> str:
-    """A Transpose permutes all dimensions; inference takes any number of those that exist."""
+    """Returns why a Transpose does not take its perm, which must have all dimensions; "" if it does. Inference takes
+    any number of those that exist."""
     shape, perm = graph.shape(node.proto.input[0]), attribute(node, "perm")
     if not shape or 0 in shape or perm is None or len(perm.ints) in (0, len(shape)):
         return ""

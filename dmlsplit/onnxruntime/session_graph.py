@@ -299,7 +299,7 @@ class SessionGraph(VersionFacts):
         return [name for each in made for name in sorted(each.asks)]
 
     def has_cpu_kernel(self, index: int) -> bool:
-        """True if the CPU has a kernel for the node with this index, or if that is not known."""
+        """True if the CPU provider has a kernel for the node with this index, or if that is not known."""
         cell = self._implemented[index]
         return cell is None or is_on_cpu_too(cell)
 

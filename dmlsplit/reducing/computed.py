@@ -144,7 +144,9 @@ def by_directml(
 
 
 def _is_close(array: Array, expected: Array) -> bool:
-    """True if a tensor has the type and, up to rounding, the elements of the expected one."""
+    """Returns True if a flat tensor has the type, the number of elements and, up to rounding, the elements of the
+    expected one, whatever the shape of that. The absolute and relative tolerance is 1e-2 for float16, otherwise 1e-4;
+    NaN equals NaN."""
     if array.dtype != expected.dtype or array.size != expected.size:
         return False
     room = 1e-2 if array.dtype == np.float16 else 1e-4

@@ -132,7 +132,7 @@ def _size(tensor: TensorView, d: int) -> int | None:
 
 def _crash(tensor: TensorView, member: str) -> Finding:
     message = f"is read before any check: {_CRASH}"
-    return Finding(member, message, "a pointer to as much as is read", None, tensor)
+    return Finding(member, message, "a pointer to enough readable memory", None, tensor)
 
 
 _BEFORE_ARRAYS: Final = frozenset(

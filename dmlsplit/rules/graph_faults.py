@@ -285,7 +285,8 @@ class Affected(NamedTuple):
     def __str__(self) -> str:
         text = f"DirectML {_span(self.directml)}, that is ONNX Runtime {_span(self.versions)}"
         runs = groupby(self.versions, set(self.assumed).__contains__)
-        assumed = " and ".join([_span(list(run)) for is_assumed, run in runs if is_assumed])
+        *most, last = [_span(list(run)) for is_assumed, run in runs if is_assumed] or [""]
+        assumed = f"{', '.join(most)} and {last}" if most else last
         return f"{text} ({assumed} not observed)" if assumed else text
 
 

@@ -68,8 +68,9 @@ VERSION_NOT_OBSERVED = _habit(
     "onnxruntime/version-not-observed",
     _N,
     "This version was not observed.",
-    "The wheels up to 1.17.3, and that of 1.18.1, do not contain an onnxruntime.dll that could be observed. 1.18.1 "
-    "is treated like 1.18.0, which ships the same DirectML; nothing is predicted for older versions.",
+    "Some packages, for example the wheels up to 1.17.3, contain no onnxruntime.dll that could be observed. Such a "
+    "version is treated like an observed one with the same DirectML, which the message names; if there is none, "
+    "nothing is predicted.",
 )
 NO_DEVICE = Habit(
     "onnxruntime/no-device",

@@ -120,8 +120,12 @@ class AtomicFiles:
         """The folders that were made, outermost first."""
 
     def check(self, path: str, cure: str = "replaces") -> int | None:
-        """Returns the mode of the file at `path`, None if it does not exist. Raises OSError for a folder, and for a
-        file that must not be replaced; `cure` is the verb in the message that says what --force does."""
+        """Returns st_mode, with the bits of the type, of the file or link at `path`; None if it does not exist.
+
+        Raises IsADirectoryError for a folder, FileExistsError for a file that must not be replaced, OSError for
+        anything but a regular file or a link, and what `refuse_input` raises for an input. `cure` is the verb in the
+        message that says what --force does.
+        """
         refuse_input(path)
         try:
             mode = os.lstat(path).st_mode

@@ -284,8 +284,11 @@ def _of_struct(value: Any) -> _Exported:
 
 
 def _dtype(text: object, fields: object) -> np.dtype[Any]:
-    """Returns the dtype of a typestr, and of the fields of a void type. Raises BufferError for Python objects, bits and
-    malformed ones."""
+    """Returns the dtype of a typestr; for a void type with a list of `fields`, the structured dtype.
+
+    Raises BufferError for Python objects, bits, a malformed typestr, and fields with another size than the typestr;
+    TypeError or ValueError, as numpy does, for malformed fields.
+    """
     import numpy as np
 
     text = text.decode("latin-1") if isinstance(text, bytes) else text

@@ -2,6 +2,8 @@
 
 A Windows has one DirectML.dll, in System32, whose version never changes. An application that ships a DirectML.dll next
 to its onnxruntime.dll, as the packages of ONNX Runtime and Windows ML do, loads that one instead.
+
+Source: core/dll/delay_load_hook.cc of ONNX Runtime, which looks next to onnxruntime.dll before the system searches.
 """
 
 from __future__ import annotations
@@ -17,11 +19,6 @@ from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 
 _HISTORY: Final = "learn.microsoft.com: DirectML version history"
 _RELEASES: Final = "microsoft/DirectML: Releases.md (pull request 711)"
-LOADED: Final = "microsoft/onnxruntime: core/dll/delay_load_hook.cc"
-"""Source for which of two DLLs is loaded: the delay-load hook looks next to onnxruntime.dll first, then the system
-searches."""
-NEEDED: Final = "microsoft/onnxruntime: core/providers/dml/dml_provider_factory.cc (pull request 14172)"
-"""Source for the feature level that ONNX Runtime creates its device with."""
 _VERSIONS: Final = "learn.microsoft.com: ONNX Runtime versions shipped in Windows ML"
 _TAGS: Final = "microsoft/windowsml: releases"
 

@@ -134,6 +134,8 @@ def test_affected_releases():
     )
     around = Affected(["1.15.4"], ["1.17.0", "1.17.3", "1.24.4", "1.30.1"], ["1.17.0", "1.17.3", "1.30.1"])
     assert str(around).endswith("ONNX Runtime 1.17.0 to 1.30.1 (1.17.0 to 1.17.3 and 1.30.1 not observed)")
+    three = Affected(["1.15.4"], ["1.17.0", "1.18.0", "1.20.1", "1.24.4", "1.30.0"], ["1.17.0", "1.20.1", "1.30.0"])
+    assert str(three).endswith("ONNX Runtime 1.17.0 to 1.30.0 (1.17.0, 1.20.1 and 1.30.0 not observed)")
     assert str(Affected(["1.10.1"], ["1.14.1"], [])) == "DirectML 1.10.1, that is ONNX Runtime 1.14.1"
 
 

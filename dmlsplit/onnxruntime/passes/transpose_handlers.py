@@ -31,6 +31,7 @@ _SHAPE_WITH_RANGE: Final = 15
 
 
 def _move_simple(tensors: TransposedTensors, move: Move) -> bool:
+    """Moves a Transpose over a node without other changes to the node; returns True."""
     for index in move.indices:
         tensors.transpose_input(move.node, index, inverse(move.perm))
     tensors.transpose_outputs(move.node, move.perm)
@@ -42,6 +43,8 @@ def _move_broadcast(tensors: TransposedTensors, move: Move) -> bool:
 
 
 def _with_axis(default: int | None) -> _MoveOver:
+    """Returns a function that moves a Transpose over a node with an attribute axis, whose default is `default`."""
+
     def moved(tensors: TransposedTensors, move: Move) -> bool:
         axis = move.axis(default)
         if axis is None:
@@ -68,7 +71,7 @@ def _move_quantization(tensors: TransposedTensors, move: Move) -> bool:
 
 
 def _move_shape(tensors: TransposedTensors, move: Move) -> bool:
-    """Puts a Gather of the sizes behind a Shape."""
+    """Moves a Transpose over a Shape, and puts a Gather of the sizes behind the Shape; returns True."""
     rank, node = len(move.perm), move.node
     tensors.transpose_input(node, 0, inverse(move.perm))
     order = list(move.perm)
@@ -136,7 +139,8 @@ def _move_arg(tensors: TransposedTensors, move: Move) -> bool:
 
 
 def _move_gather(tensors: TransposedTensors, move: Move) -> bool:
-    """Only a Gather of one constant index, a scalar, which takes a dimension away."""
+    """Moves a Transpose over a Gather of one constant index, a scalar, which removes a dimension; returns False for any
+    other Gather."""
     axis, index = move.axis(0), move.node.inputs[1].known
     if axis is None or tensors.facts.shape(index) != () or not tensors.facts.is_constant(index):
         return False
@@ -206,8 +210,8 @@ def _move_transpose(tensors: TransposedTensors, move: Move) -> bool:
 
 
 def _move_reshape(tensors: TransposedTensors, move: Move) -> bool:
-    """A Reshape is a Transpose if it moves dimensions of size 1; some versions move Transposes over one that splits
-    dimensions, too."""
+    """Merges a Transpose with a Reshape that only moves dimensions of size 1, or, in some versions, moves it over a
+    Reshape that splits dimensions; returns False for any other Reshape."""
     before = tensors.facts.shape(move.node.inputs[0].known)
     after = _reshaped(tensors, move.node, before)
     if after is None or before is None:
@@ -231,7 +235,8 @@ def _move_reshape(tensors: TransposedTensors, move: Move) -> bool:
 
 
 def _move_over_split(tensors: TransposedTensors, move: Move, before: Sequence[int], after: Sequence[int]) -> bool:
-    """Lets a Reshape split the dimensions as they are in front of the Transpose."""
+    """Moves a Transpose over a Reshape, which then splits the dimensions in their order before the Transpose; returns
+    False if the Reshape does anything but split dimensions."""
     parts = _parts(before, after)
     if parts is None:
         return False
@@ -281,19 +286,22 @@ def _reshaped(tensors: TransposedTensors, node: Node, before: Shape | None) -> S
 
 
 def _stay(tensors: TransposedTensors, move: Move) -> bool:
-    """No Transpose is moved over the node, but ONNX Runtime expects it as it computes costs."""
+    """Returns False: no Transpose is moved over the node, though ONNX Runtime's costs count on it."""
     return False
 
 
 def _all_inputs(tensors: TransposedTensors, node: Node) -> Sequence[int]:
+    """Returns the indices of all inputs of a node."""
     return range(len(node.inputs))
 
 
 def _first_input(tensors: TransposedTensors, node: Node) -> Sequence[int]:
+    """Returns the index of a node's first input."""
     return (0,)
 
 
 def _non_scalars(tensors: TransposedTensors, node: Node) -> Sequence[int]:
+    """Returns the indices of the inputs of a node that are not known to be scalars."""
     return [i for i, value in enumerate(node.inputs) if tensors.facts.shape(value.known) != ()]
 
 

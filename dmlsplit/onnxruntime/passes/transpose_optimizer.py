@@ -245,8 +245,9 @@ class _Mover:
                 return
 
     def _is_cheaper(self, node: Node, perm: Axes, indices: Sequence[int], transposes_outputs: bool) -> bool:
-        """True if moving a Transpose over a node leaves fewer dimensions to transpose in front of the node, and behind
-        it unless a Transpose follows there."""
+        """Returns True if moving a Transpose over a node is estimated to save transposes: the cost of those on the
+        node's inputs sinks and, unless a Transpose follows, more than the cost of one behind the node. Always True
+        for another Transpose, which merges."""
         if node.op_type == "Transpose":
             return True
         cost = sum(self._cost_of_input(node.inputs[i], perm) for i in indices)
