@@ -1,6 +1,7 @@
 """Writes the table of ONNX Runtime's own operators that the package ships: `python packaging/contributed.py`.
 
-pip installs each version of onnxruntime for Linux into a temporary folder, and the version is asked for its schemas.
+pip installs each observed version of onnxruntime for Linux into a temporary folder, and asks it for its schemas. A
+version that is `like` another one has the schemas of the newest older version.
 The output is what `dmlsplit.onnxruntime.contributed_schemas` reads.
 """
 
@@ -17,7 +18,7 @@ from typing import Any
 import onnx
 
 from dmlsplit.onnxruntime.contributed_schemas import PLACE
-from dmlsplit.targets.runtime_versions import runtimes
+from dmlsplit.targets.runtime_versions import recorded_runtimes
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "dmlsplit" / PLACE
@@ -78,6 +79,6 @@ def table(by_version: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = {runtime.version: schemas_of(runtime.version) for runtime in runtimes() if runtime.observed}
+    asked = {runtime.version: schemas_of(runtime.version) for runtime in recorded_runtimes()}
     text = json.dumps(table(asked), separators=(",", ":"))
     OUTPUT.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))

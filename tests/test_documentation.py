@@ -117,6 +117,29 @@ def run_json(text, folder):
 RUNNERS = {"python": run_python, "console": run_console, "c": run_c, "cpp": run_cpp, "json": run_json}
 
 
+def faults(page, folder, capsys):
+    """What is wrong with each block of a page, and where it is."""
+    for block in blocks(page):
+        if block.mark == "needs library":
+            if not is_added(LIBRARY):
+                pytest.skip(f"dmlsplit library add {LIBRARY} has not been run")
+        elif block.mark.startswith("needs "):
+            pytest.importorskip(PACKAGES[block.mark.removeprefix("needs ")])
+        if block.language == "sh":
+            assert block.mark.startswith(NOT_RUN), f"{block.place}: say why it is not run, or make it a console block"
+            continue
+        if block.language == "text":
+            continue  # what another program prints
+        assert block.language in RUNNERS, f"{block.place}: nothing runs {block.language!r}"
+        runner = RUNNERS[block.language]
+        if runner is run_console:
+            runner = functools.partial(run_console, capsys=capsys)
+        try:
+            runner(block.text, folder)
+        except AssertionError as error:
+            yield f"{block.place}: {error}"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="the blocks are for a POSIX shell")
 @pytest.mark.parametrize(
     "page",
@@ -135,25 +158,18 @@ def test_page(page, alone, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     for name in FOLDERS:
         (tmp_path / name).symlink_to(ROOT / name)
-    for block in blocks(page):
-        if block.mark == "needs library":
-            if not is_added(LIBRARY):
-                pytest.skip(f"dmlsplit library add {LIBRARY} has not been run")
-        elif block.mark.startswith("needs "):
-            pytest.importorskip(PACKAGES[block.mark.removeprefix("needs ")])
-        if block.language == "sh":
-            assert block.mark.startswith(NOT_RUN), f"{block.place}: say why it is not run, or make it a console block"
-            continue
-        if block.language == "text":
-            continue  # what another program prints
-        assert block.language in RUNNERS, f"{block.place}: nothing runs {block.language!r}"
-        runner = RUNNERS[block.language]
-        if runner is run_console and not alone:
-            runner = functools.partial(run_console, capsys=capsys)
-        try:
-            runner(block.text, tmp_path)
-        except AssertionError as error:
-            raise AssertionError(f"{block.place}: {error}") from None
+    wrong = list(faults(page, tmp_path, None if alone else capsys))
+    if wrong:
+        pytest.fail("\n\n".join(wrong), pytrace=False)
+
+
+def test_all_wrong_blocks_of_a_page_are_shown(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    block = "```console\n$ echo {}\n1\n```\n"
+    page.write_text(block.format(2) + block.format(1) + block.format(3))
+    first, second = faults(page, tmp_path, capsys)
+    assert first.startswith("page.md:1: ")
+    assert second.startswith("page.md:9: ")
 
 
 def test_examples_of_rules_are_json_in_short_lines():

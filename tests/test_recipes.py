@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dmlsplit
+from dmlsplit.targets.runtime_versions import NEWEST
 
 PACKAGE = Path(dmlsplit.__file__).parent
 
@@ -204,6 +205,8 @@ def test_a_version_of_onnx_runtime(run, copy):
     assert (answer["version"], answer["outcome"]) == ("9.9.9", "unknown")
     assert "nothing to legalize" in run("legalize", "m.onnx", "--onnxruntime", "9.9.8")
     assert "9.9.8, 9.9.9" in run("check", "m.onnx", "--onnxruntime", "0.1", status=2)
+    assert f"{NEWEST.version} (the default)" in " ".join(run("why", "--help").split())
+    assert f"--onnxruntime {NEWEST.version} " in run("check", "m.onnx", "--feature-level", "6_4")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import dmlsplit as dml
 from dmlsplit.library.catalogue import onnxruntime_builds
 from dmlsplit.onnxruntime import find_runtime, runtime_of_release, runtimes
 from dmlsplit.onnxruntime.operators import recorded_versions
+from dmlsplit.targets.runtime_versions import recorded_runtimes
 
 ASKED_ONLY = ("1.19.0", "1.20.0", "1.21.0", "1.21.1", "1.23.0", "1.24.1", "1.24.2", "1.24.3")
 """The versions that were asked about models, but not about each operator."""
@@ -33,7 +34,7 @@ def test_the_versions_of_the_live_test_are_observed():
 
 
 def test_a_version_is_observed_only_where_it_was_asked():
-    own = [runtime.version for runtime in runtimes() if runtime.observed and not runtime.like]
+    own = [runtime.version for runtime in recorded_runtimes()]
     unasked = [version for version in own if version not in (*recorded_versions(), *ASKED_ONLY)]
     assert unasked == [], "not in the table of operators: they are `like` another version, or `observed=False`"
 

@@ -277,9 +277,10 @@ class CheckOptions(NamedTuple):
 
 
 def _runtime_to_ask(target: Target) -> Runtime:
-    """Returns the version of ONNX Runtime that stands for a release or level if it was observed, else the newest."""
+    """Returns the version of ONNX Runtime that stands for a release or level, or the one that it is `like`; the newest
+    one if that was not observed."""
     found = NEWEST if target.graph_runtime is None else find_runtime(target.graph_runtime.version)
-    return found if found.observed else NEWEST
+    return find_runtime(found.like or found) if found.observed else NEWEST
 
 
 _WITH_LEVELS: Final = ("text", "html")

@@ -135,12 +135,19 @@ _RUNTIMES: Final = (
     Runtime("1.30.0", (NODE,), "1.15.4", 26, 13),
 )
 
-NEWEST: Final = _RUNTIMES[-1]
+NEWEST: Final = next(each for each in reversed(_RUNTIMES) if each.observed and not each.like)
+"""The newest version that was observed itself: the default of commands, and the one that hints name."""
 
 
 def runtimes() -> tuple[Runtime, ...]:
     """Returns the known versions, the oldest first."""
     return _RUNTIMES
+
+
+def recorded_runtimes() -> tuple[Runtime, ...]:
+    """Returns the versions that were observed themselves, the oldest first; the others are `like` one of these, or
+    nothing is predicted for them."""
+    return tuple([each for each in _RUNTIMES if each.observed and not each.like])
 
 
 def find_runtime(version: str | Runtime) -> Runtime:

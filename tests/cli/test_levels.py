@@ -10,6 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.checking.columns import LEVELS, RELEASES, RUNTIMES
 from dmlsplit.formats import any_operator_json
+from dmlsplit.targets.runtime_versions import NEWEST
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 from tests.models import GLU, node, value
 from tests.models import model as onnx_model
@@ -278,7 +279,7 @@ def test_a_model_without_a_split_is_sent_to_check(cli, tmp_path):
     onnx = pytest.importorskip("onnx")
     onnx.save(model_text("(float[2] x) => (float[2] y) { y = Relu(x) }"), tmp_path / "m.onnx")
     status, out, _ = cli("levels", "m.onnx")
-    hint = "'check --onnxruntime 1.30.0' judges a whole model, also by several versions"
+    hint = f"'check --onnxruntime {NEWEST.version}' judges a whole model, also by several versions"
     assert (status, out) == (0, f"m.onnx: no Split and no Concat; {hint}\n")
 
 

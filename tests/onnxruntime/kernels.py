@@ -1,6 +1,9 @@
 """Models of one node, and what ONNX Runtime's DirectML kernels submit for each: recorded, and how to record it again.
 
-    python -m tests.onnxruntime.kernels 1.24.4 1.18.0 ...      writes tests/data/onnxruntime/kernels.json.xz
+    python -m tests.onnxruntime.kernels                        asks all recorded versions again
+    python -m tests.onnxruntime.kernels 1.24.4 1.18.0 ...      asks these; the answers of others stay if the models do
+
+Both write tests/data/onnxruntime/kernels.json.xz.
 
 One row a model: its graph in onnx's text form, its opset, the different answers, and the answer of each version. An
 answer is the distinct operators that reached CreateOperator; null where no session was made.
@@ -11,7 +14,7 @@ from __future__ import annotations
 import json
 import lzma
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +23,7 @@ from dmlsplit.formats import any_operator_json
 from dmlsplit.library.fetching import added
 from dmlsplit.library.models import find_version
 from dmlsplit.library.sessions import OnnxRuntime, Query
+from dmlsplit.targets.runtime_versions import key_of
 from tests import models
 
 
@@ -403,15 +407,42 @@ def recorded(version: str) -> list[Any]:
     return found
 
 
-def main(versions: Sequence[str]) -> None:
-    of_each = [recorded(version) for version in versions]
+def read() -> dict[str, Any]:
+    """The content of DATA."""
+    content: dict[str, Any] = json.loads(lzma.decompress(DATA.read_bytes()))
+    return content
+
+
+def table(of_each: Mapping[str, Sequence[Any]], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of DATA with the rows of some versions, and the answers of others in `before`."""
+    versions = sorted({*before["versions"], *of_each}, key=key_of)
+    kept = {(graph, opset): [distinct[i] for i in places] for graph, opset, distinct, places in before["rows"]}
     rows = []
-    for graph, opset, _ in of_each[0]:
-        answers = [found[len(rows)][2] for found in of_each]
+    for number, (graph, opset, _) in enumerate(next(iter(of_each.values()))):
+        of_model = dict(zip(before["versions"], kept.get((graph, opset), ()), strict=False))
+        of_model |= {version: found[number][2] for version, found in of_each.items()}
+        answers = [of_model[version] for version in versions]
         distinct = [answer for i, answer in enumerate(answers) if answer not in answers[:i]]
         rows.append([graph, opset, distinct, [distinct.index(answer) for answer in answers]])
-    DATA.write_bytes(lzma.compress(json.dumps({"versions": list(versions), "rows": rows}).encode(), preset=9))
-    print(len(rows), "models, of which versions differ in", sum(len(row[2]) > 1 for row in rows))
+    return {"versions": versions, "rows": rows}
+
+
+def unasked(versions: Sequence[str], before: Mapping[str, Any]) -> str:
+    """Why it is not enough to ask these versions: a model is new, and others have no answer about it; "" if it is."""
+    known = {(graph, opset) for graph, opset, *_ in before["rows"]}
+    new = [graph for graph, opset in samples() if (graph, opset) not in known]
+    others = [version for version in before["versions"] if version not in versions]
+    return f"{len(new)} models are new, first {new[0]}: ask {' '.join(others)} too" if new and others else ""
+
+
+def main(versions: Sequence[str]) -> None:
+    before = read()
+    versions = versions or before["versions"]
+    if why := unasked(versions, before):
+        sys.exit(why)
+    made = table({version: recorded(version) for version in versions}, before)
+    DATA.write_bytes(lzma.compress(json.dumps(made).encode(), preset=9))
+    print(len(made["rows"]), "models, of which versions differ in", sum(len(row[2]) > 1 for row in made["rows"]))
 
 
 if __name__ == "__main__":

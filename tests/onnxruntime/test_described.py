@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 from collections import defaultdict
 from functools import cache
 
@@ -31,7 +30,23 @@ UNASKED = "(float[2,3,4] x) => (float[2,3,4] y) { a = Relu(x) y = Sigmoid(a) }"
 
 @cache
 def table():
-    return json.loads(lzma.decompress(kernels.DATA.read_bytes()))
+    return kernels.read()
+
+
+def test_other_versions_keep_their_answers_where_one_is_asked():
+    before = {
+        "versions": ["1.18.0", "1.24.4"],
+        "rows": [["a", 17, [["x"], ["y"]], [0, 1]], ["gone", 17, [["z"]], [0, 0]]],
+    }
+    after = {"versions": ["1.18.0", "1.20.1", "1.24.4"], "rows": [["a", 17, [["x"], ["y"]], [0, 1, 1]]]}
+    assert kernels.table({"1.20.1": [["a", 17, ["y"]]]}, before) == after
+
+
+def test_all_versions_are_asked_about_a_new_model(monkeypatch):
+    before = {"versions": ["1.18.0", "1.24.4"], "rows": [["a", 17, [["x"]], [0, 0]]]}
+    monkeypatch.setattr(kernels, "samples", lambda: [("a", 17), ("b", 17)])
+    assert kernels.unasked(["1.24.4"], before) == "1 models are new, first b: ask 1.18.0 too"
+    assert kernels.unasked(["1.24.4", "1.18.0"], before) == ""
 
 
 def derived(model, version=NEWEST):
