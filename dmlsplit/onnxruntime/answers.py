@@ -483,7 +483,7 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     rank = beyond_rank(graph, node.index) if neighbour.on_dml and is_left else None
     if rank is not None and fails(rank, neighbour):
         yield Failure(place.kernel, rank.why, node=path)
-    if cell is Cell.NO_KERNEL:
+    if cell is Cell.NO_KERNEL and not _is_replaced(graph, node):
         why = f"neither DirectML nor the CPU has a kernel for {path}, {_described(graph, node)}"
         yield Failure(CHECKING, why, node=path)
     elif cell in EXPANDED and (reason := misfit_function(graph, node)):
@@ -495,6 +495,18 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
             yield Failure(place.kernel, why, certain=with_session is True, node=path)
+
+
+def _is_replaced(graph: SessionGraph, node: Node) -> bool:
+    """True for a node that passes after placement remove, or that they fuse into another operator, which has a provider
+    of its own; the Identity that takes the place of quantizations has theirs."""
+    made = optimized(graph)
+    values = (made.values.get(each.name) for each in node.outputs)
+    if any(
+        value is not None and value.producer is not None and value.producer.op_type == "Identity" for value in values
+    ):
+        return False
+    return not any(node.index in each.origins and each.op_type == node.op_type for each in made.nodes)
 
 
 def _is_on_cpu(node: Node, on_dml: bool | None) -> bool:

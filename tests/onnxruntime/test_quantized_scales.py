@@ -171,3 +171,25 @@ def test_a_scale_that_is_created_for_two_pairs(dims, second, merged, version):
         13,
     )
     assert found.created is (bool(dims) is (merged and version in WIDENING))
+
+
+@pytest.mark.parametrize(
+    ("body", "created"),
+    [
+        (
+            "d = DequantizeLinear(x, s, z) e = DequantizeLinear(w, s, z) m = MatMul(d, e) y = QuantizeLinear(m, s, z)",
+            True,
+        ),
+        ("d = DequantizeLinear(x, s, z) e = Add(d, d) y = QuantizeLinear(e, s, z)", True),
+        ("d = DequantizeLinear(x, s, z) e = Transpose(d) y = QuantizeLinear(e, s, z)", True),
+        ("d = DequantizeLinear(x, s, z) e = Relu(d) y = QuantizeLinear(e, s, z)", False),
+        ("d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)", False),
+    ],
+    ids=["a product", "a sum", "a node that moves elements", "others", "a pair"],
+)
+@pytest.mark.parametrize("version", ["1.23.2", "1.24.4"])
+def test_quantizations_without_a_kernel_that_passes_remove(body, created, version):
+    """1.23.2 has no QuantizeLinear of opset 23. Asked of both versions."""
+    weights = f"uint8[2,2] w = {{1,1,1,1}}, {scaling('', 0)}"
+    found = placed(f"(uint8[2,2] x) => (uint8[?,?] y) <{weights}> {{ {body} }}", version, 23)
+    assert found.created is (created or version == "1.24.4")

@@ -7,12 +7,16 @@ that folding makes known are still unknown unless the file declares them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 from dmlsplit.onnxruntime.passes.constant_folding import reading_copies, shape_of_input
+
+_SIZED_BY_FIRST: Final = frozenset({"GRU", "LSTM", "RNN"})
+"""Operators of which only the first input determines the sizes of outputs."""
 
 
 def shape_input_merge(graph: Graph) -> None:
@@ -34,16 +38,19 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
     graph stays as it is."""
     first: dict[tuple[object, Shape], Value] = {}
     late: set[Value] = set()
+    declared = graph.facts.declared_shape
     copies = reading_copies(graph)
     for node in graph.walk():
         shaping = [node.inputs[i] for i in row_of(node.op_type).shaping if i < len(node.inputs)]
-        if not late.isdisjoint(node.inputs) or any(map(_is_computed, shaping)):
+        sizing = node.inputs[:1] if node.op_type in _SIZED_BY_FIRST else node.inputs
+        unsized = (value for value in sizing if value in late and not _is_known(declared(value.name)))
+        if any(map(_is_computed, shaping)) or next(unsized, None) is not None:
             late.update(node.outputs)
         if node.op_type != "Shape" or not node.inputs:
             continue
         read = node.inputs[0]
-        shape = graph.facts.declared_shape(read.name) if read in late else shape_of_input(graph, node, copies)
-        if shape is None or None in shape:
+        shape = declared(read.name) if read in late else shape_of_input(graph, node, copies)
+        if shape is None or not _is_known(shape):
             continue
         key, is_copied = (apart(node.name), shape), read.producer is not None and read.producer.op_type == UNMERGED
         if key not in first:
@@ -55,6 +62,10 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
             read.has_spare |= is_copied
             first[key].is_shared = True
             graph.read(node, [first[key]])
+
+
+def _is_known(shape: Shape | None) -> bool:
+    return shape is not None and None not in shape
 
 
 def _is_computed(value: Value) -> bool:

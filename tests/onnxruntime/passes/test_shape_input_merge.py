@@ -46,6 +46,30 @@ def test_computed_sizes_that_the_file_declares(declared, read):
     assert read in left(graph)
 
 
+@pytest.mark.parametrize(("declared", "read"), [("?,?", "o = Shape(x)"), ("2,6", "o = Shape(q)")])
+def test_sizes_behind_computed_ones(declared, read):
+    """Those that the file declares of an output are known at once. Observed with 1.18.0."""
+    head = f"(float[2,6] x, float[?,6] z) => (int64[2] o, int64[2] p, float[{declared}] e)"
+    made = text(f"{head} {{ o = Shape(x) s = Shape(z) e = Reshape(x, s) q = Relu(e) p = Shape(q) }}")
+    graph = OnnxSessions(made, no_external_data).of(find_runtime("1.18.0"), NONE, Inputs()).graphs[-1].graph
+    shape_input_merge(graph)
+    assert read in left(graph)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "read"),
+    [("x, w, w, , , e, e", "o = Shape(q)"), ("e, w, w", "o = Shape(y)")],
+    ids=["initial states", "the sequence"],
+)
+def test_what_decides_about_the_sizes_of_a_recurrence(inputs, read):
+    """Observed with 1.18.0."""
+    head = "(float[1,2,6] x, float[?,2,6] z, float[1,24,6] w, float[1,1,2,6] y) => (int64[4] o, int64[4] p)"
+    body = f"o = Shape(y) s = Shape(z) e = Expand(x, s) q = LSTM<hidden_size = 6>({inputs}) p = Shape(q)"
+    graph = OnnxSessions(text(f"{head} {{ {body} }}"), no_external_data).of(find_runtime("1.18.0"), NONE, Inputs())
+    shape_input_merge(made := graph.graphs[-1].graph)
+    assert read in left(made)
+
+
 @pytest.mark.parametrize(("version", "at"), [("1.18.0", "folded"), ("1.20.1", "DML")])
 def test_the_shape_of_a_branch_that_takes_its_ifs_place(version, at):
     branches = (
