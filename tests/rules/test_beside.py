@@ -1,13 +1,20 @@
 """What rules say of nodes, descriptors and bindings that are one change beside an example, as was recorded: some
 40,000, on both sides of what each rule bounds.
 
-python -m tests.rules.test_beside          writes the record anew, and says how it differs from the one before
+python -m tests.rules.test_beside          writes the record again, and says how it differs from the one before
+
+A line for each kind of difference, with its number and the first place:
+
+    + RULE           a diagnostic that an answer did not have; - RULE: one that it has no more; ~ RULE: another order
+    + all EXAMPLE    the answers beside a new example; - all EXAMPLE: beside one that is no more
+    + all others     answers beside examples that were there, to which a new example gives other values to vary
 """
 
 import itertools
 import json
 import lzma
 from collections import defaultdict
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -136,10 +143,17 @@ def recorded():
 
 
 def differing(now, before):
-    """Where two records differ: the key, the number among its answers, and the two answers."""
+    """Where two records differ: the key, the number among its answers, and the two answers, None for one that the other
+    record has between equal ones."""
     for key in dict.fromkeys([*before, *now]):
-        pairs = itertools.zip_longest(now.get(key, ()), before.get(key, ()))
-        yield from ((key, i, *pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+        after, was = now.get(key, ()), before.get(key, ())
+        if after == was:
+            continue
+        texts = [list(map(json.dumps, each)) for each in (was, after)]
+        for tag, begin, end, new_begin, new_end in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+            if tag != "equal":
+                pairs = itertools.zip_longest(after[new_begin:new_end], was[begin:end])
+                yield from ((key, new_begin + i, *pair) for i, pair in enumerate(pairs))
 
 
 def statements(answer):
@@ -150,13 +164,15 @@ def statements(answer):
 
 
 def changes(now, before):
-    """A line for each kind of difference between two records: what is said no more (-), newly (+) or at another place
-    (~), how often, and first where. What is recorded for the first time, or no longer, is counted by its example."""
+    """A line for each kind of difference between two records, as the module documents them."""
+    examples = [{key.split()[0] for key in record} for record in (now, before)]
     found = {}
     for key, i, *answers in differing(now, before):
         if None in answers:
             sign = "+ all" if answers[1] is None else "- all"
-            found.setdefault((sign, key.split()[0]), []).append(f"{key} {i}")
+            example = key.split()[0]
+            about = "others" if all(example in known for known in examples) else example
+            found.setdefault((sign, about), []).append(f"{key} {i}")
             continue
         after, was = map(statements, answers)
         parts = [
@@ -183,8 +199,8 @@ def test_differences_of_a_kind_are_one_line():
     before = {"x y": [[[old], True, 0], [[], True, 0]], "z": [[[old, new], True, 0]]}
     now = {"x y": [[[old, new], True, 0], [[new], True, 0], [[], True, 0]], "z": [[[new, old], True, 0]], "e f": [[[]]]}
     assert list(changes(now, before)) == [
-        f"+ c/d: 2, first x y 0: {json.dumps(new)}",
-        "+ all x: 1, first x y 2",
+        f"+ c/d: 1, first x y 0: {json.dumps(new)}",
+        "+ all others: 1, first x y 1",
         f"~ c/d: 1, first z 0: {json.dumps(new)}",
         "+ all e: 1, first e f 0",
     ]
@@ -192,6 +208,13 @@ def test_differences_of_a_kind_are_one_line():
         '+ a/b: 1, first x 0: ["a/b", "size"]',
         "- all g: 1, first g 0",
     ]
+
+
+def test_answers_between_others_shift_none():
+    """A new example's values are varied beside all examples, in the middle of theirs."""
+    before = {"x y": [[["a/b", "p"]], [["c/d", "p"]], []]}
+    now = {"x y": [[["a/b", "p"]], [["e/f", "p"]], [["c/d", "p"]], []]}
+    assert list(changes(now, before)) == ["+ all others: 1, first x y 1"]
 
 
 if __name__ == "__main__":
