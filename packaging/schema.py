@@ -1,4 +1,4 @@
-"""Writes the table of operators that the package ships: `python packaging/schema.py operators.json`.
+"""Writes the schema of DirectML's operators that the package ships: `python packaging/schema.py operators.json`.
 
 The input has the facts of DirectML's public headers: {"enums": {name: {enumerator: number}}, "operators": [{"number",
 "name", "since", "fields": [{"name", "role", "type", "optional", "count", "enum"}]}]}, the members of a struct in their

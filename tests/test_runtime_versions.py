@@ -36,7 +36,7 @@ def test_the_versions_of_the_live_test_are_observed():
 def test_a_version_is_observed_only_where_it_was_asked():
     own = [runtime.version for runtime in recorded_runtimes()]
     unasked = [version for version in own if version not in (*recorded_versions(), *ASKED_ONLY)]
-    assert unasked == [], "not in the table of operators: they are `like` another version, or `observed=False`"
+    assert unasked == [], "not in the table of placements: they are `like` another version, or `observed=False`"
 
 
 def test_the_first_package_of_each_version_is_in_the_row_of_its_directml():

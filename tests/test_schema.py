@@ -1,4 +1,4 @@
-"""The table of operators and the frozen descriptor of any of them."""
+"""The schema of DirectML's operators and the frozen descriptor of any of them."""
 
 import copy
 import json

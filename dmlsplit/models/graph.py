@@ -222,7 +222,18 @@ class Facts(VersionFacts, Protocol):
 
 
 class Graph:
-    """The nodes of one graph; `facts` are about their tensors."""
+    """The nodes of one graph; `facts` are about their tensors.
+
+    Passes change it by these methods, which keep producers, readers and the order of the nodes up to date:
+
+        add, insert      a new node: one of the model, or one that stands for the same node of the model as another
+        read, redirect   other inputs of a node; redirect_all: of all nodes, also in `source`
+        write            other outputs of a node
+        fuse, join       several nodes become one, whose `absorbed` then has the indices of the others
+        remove, fold     a node is removed; its outputs are gone, or constants
+
+    A pass that makes one node of several without `fuse` or `join` adds the indices to `absorbed` itself.
+    """
 
     def __init__(self, facts: Facts, outputs: Iterable[str], constants: Iterable[str] = ()) -> None:
         self.facts = facts

@@ -178,7 +178,7 @@ def cast_for_kernel(graphs: Sequence[SessionGraph], path: str) -> str:
 
 def _cast(graph: SessionGraph, index: int, accepts: Callable[[Cell | None], bool] = _is_dml) -> str:
     """Returns, as text, the cast of one element type that gives DirectML a kernel for the node with this index, or a
-    placement that `accepts` is true for; "" if no such cast is sufficient, or if the table of operators lacks the
+    placement that `accepts` is true for; "" if no such cast is sufficient, or if the table of placements lacks the
     node's operator."""
     operator = graph.operator(index)
     types = graph.types_of(index)

@@ -1,4 +1,4 @@
-"""The table of operators: what ONNX Runtime does with a node of each operator of the default domain.
+"""The table of operator traits: what ONNX Runtime does with a node of each operator of the default domain.
 
 A row has the properties of an operator except its placement, which is recorded (`operators`). An operator without a row
 becomes one or more DirectML operators of unknown types, and passes that are not modelled may change it. The DirectML

@@ -1,4 +1,4 @@
-"""The table of operators: where versions of ONNX Runtime place a node of each operator, schema version and types.
+"""The table of placements: where versions of ONNX Runtime place a node of each operator, schema version and types.
 
 Observed: each version was run on models of one node (tests/onnxruntime/record_operators.py writes the table). The
 answer for a row that was not recorded is unknown; no other row replaces it.

@@ -44,7 +44,7 @@ from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 
 _IN_WORDS: Final = {number: name.lower() for name, number in onnx.TensorProto.DataType.items() if number}
-"""The names of the element types of tensors in the table of operators, by their numbers."""
+"""The names of the element types of tensors in the table of placements, by their numbers."""
 _LARGE: Final = 1 << 32
 """The number of elements that no tensor of DirectML has."""
 _SMALL_INITIALIZER: Final = 100
@@ -102,7 +102,7 @@ class SessionGraph(VersionFacts):
         self._captured = self._all_captured()
         self._captured_types: dict[int, Types] = {}
         self._operators: dict[int, Operator | None] = {}
-        """Maps a kind of node to its row of the table of operators."""
+        """Maps a kind of node to its row of the table of placements."""
         self._cells: dict[tuple[int, int], Cell | None] = {}
         """Maps (kind of node, opset) to the table's answer."""
         self.graph = self.before_optimization()
@@ -599,7 +599,7 @@ class SessionGraph(VersionFacts):
         return found and found.lower()
 
     def operator(self, index: int) -> Operator | None:
-        """Returns the node's row of the table of operators; None if there is none."""
+        """Returns the node's row of the table of placements; None if there is none."""
         kind = self._kinds[index]
         if kind not in self._operators:
             node = self.nodes[index].proto

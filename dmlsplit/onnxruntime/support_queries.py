@@ -1,5 +1,5 @@
 """Nodes that DirectML's execution provider refuses although it has a kernel for their types, by what they have besides
-the attributes that the table of operators was asked about.
+the attributes that the table of placements was asked about.
 
 Source: the support queries that OperatorRegistration.cpp of the execution provider names, such as QueryAttention;
 observed with all versions.

@@ -61,9 +61,8 @@ def rows(found: Explanation, *, verbose: bool = True) -> Iterator[tuple[str, str
     shown = [step for step in found.steps if verbose or (step.made and step.fate != "unchanged")]
     for step in shown:
         yield step.name, _said(step)
-    if hidden := len(found.steps) - len(shown):
-        passes = "1 pass leaves" if hidden == 1 else f"{hidden} passes leave"
-        yield "unchanged", f"{passes} it as it is; --verbose lists them"
+    if len(shown) < len(found.steps):
+        yield "unchanged", f"{'the other' if shown else 'all'} passes leave it as it is; --verbose lists them"
 
 
 def text(found: Explanation, columns: int | None = None, *, verbose: bool = False) -> str:

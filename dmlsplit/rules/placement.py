@@ -51,7 +51,7 @@ REASONS: Final = (
     _reason(
         "placement/unasked",
         "Where the node runs is not known.",
-        "The table of operators has no row for this operator or for these types, or the sizes depend on each other "
+        "The table of placements has no row for this operator or for these types, or the sizes depend on each other "
         "through more layers than shape inference follows.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The table of operators in the package, made of the answers that record_operators has recorded."""
+"""The table of placements in the package, made of the answers that record_operators has recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of operators: its rows name operators that exist, and say what a model with them shows."""
+"""The table of operator traits: its rows name operators that exist, and say what a model with them shows."""
 
 from __future__ import annotations
 

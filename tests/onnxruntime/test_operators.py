@@ -1,4 +1,4 @@
-"""The table of operators: where versions place a node, and what is not known."""
+"""The table of placements: where versions place a node, and what is not known."""
 
 from __future__ import annotations
 
