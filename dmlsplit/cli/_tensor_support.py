@@ -12,6 +12,7 @@ from dmlsplit.descriptors.diagnostics import SCHEMA
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.report.table import Table
+from dmlsplit.system.printable import span_of
 from dmlsplit.targets.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, documented_support, table_levels
 from dmlsplit.targets.releases import Release, directml_versions, releases
 from dmlsplit.targets.runtime_versions import runtimes
@@ -92,8 +93,8 @@ def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
     return (
         version,
         str(builds[0].max_feature_level),
-        _range(traits.split_dimension_counts),
-        _range(traits.join_dimension_counts),
+        span_of(traits.split_dimension_counts),
+        span_of(traits.join_dimension_counts),
         str(max(ELEMENT_BITS[data_type] for data_type in traits.data_types)),
         "; ".join(f"{systems}: {packages}" for packages, systems in _packages(builds).items()),
     )
@@ -144,10 +145,10 @@ def _support_json(support: Support) -> dict[str, Any]:
 def _support_table(operator: OperatorType) -> Table:
     rows = [
         (
-            _range(support.levels),
+            span_of(support.levels),
             tensor.tensor,
             tensor.kind,
-            _range(tensor.dimension_counts),
+            span_of(tensor.dimension_counts),
             " ".join(data_type.name for data_type in sorted(tensor.data_types)),
         )
         for support in _support(operator)
@@ -155,8 +156,3 @@ def _support_table(operator: OperatorType) -> Table:
     ]
     header = ("Level", "Tensor", "Kind", "Dimensions", "Data types")
     return Table(f"Tensor support of {operator.c_name}", header, rows)
-
-
-def _range(values: Sequence[object]) -> str:
-    """Returns one or more consecutive values as text: the first and the last, "3_0-4_0", or the only one."""
-    return str(values[0]) if len(values) == 1 else f"{values[0]}-{values[-1]}"

@@ -61,7 +61,7 @@ class Runner:
         for operator, region, part_regions in self._steps:
             tensor, tensors = operator.tensors
             views = [
-                np.asarray(_Place(memory[region.buffer][region.index], region.offset, tensor))
+                np.asarray(_TensorInMemory(memory[region.buffer][region.index], region.offset, tensor))
                 for tensor, region in zip((tensor, *tensors), (region, *part_regions), strict=True)
             ]
             operator.dispatch_tensors(views[0], views[1:])
@@ -78,7 +78,7 @@ class _Memory(NamedTuple):
         return cls(block.__array_interface__["data"][0], block)
 
 
-class _Place:
+class _TensorInMemory:
     """A tensor at an offset of memory, from which numpy makes an array without copying."""
 
     def __init__(self, memory: _Memory, offset: int, tensor: BoundTensor) -> None:

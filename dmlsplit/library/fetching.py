@@ -59,7 +59,7 @@ def is_added(build: Build) -> bool:
     return all((directory_of(build) / name).exists() for name in build.files)
 
 
-def added(build: Build) -> Path:
+def checked_folder(build: Build) -> Path:
     """Returns the directory of a build's libraries after checking their hashes. Raises NotAdded, with the command that
     fetches the build, if it is missing, BuildError if a file differs."""
     require_added(build)

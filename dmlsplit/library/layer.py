@@ -94,7 +94,7 @@ class LayerError(DmlSplitError):
 
 
 @record
-class Place:
+class LibraryPaths:
     """The paths of a library in a folder: its own name, and its name when the layer is installed."""
 
     platform: Platform
@@ -102,7 +102,7 @@ class Place:
     real: Path
 
 
-def install(folder: Path, layer: Path | None = None) -> list[Place]:
+def install(folder: Path, layer: Path | None = None) -> list[LibraryPaths]:
     """Replaces the DirectML libraries of a folder by the layer, renames them in the same folder, and returns their
     places.
 
@@ -115,7 +115,7 @@ def install(folder: Path, layer: Path | None = None) -> list[Place]:
         names = " or ".join(platform.library for platform in (WINDOWS, LINUX))
         raise LayerError(f"{folder}: there is no {names} in this folder")
     layers = [(place, _suited(place, layer)) for place in places]
-    done: list[Place] = []
+    done: list[LibraryPaths] = []
     try:
         for place, image in layers:
             _put(place, image)
@@ -127,7 +127,7 @@ def install(folder: Path, layer: Path | None = None) -> list[Place]:
     return places
 
 
-def remove(folder: Path) -> list[Place]:
+def remove(folder: Path) -> list[LibraryPaths]:
     """Restores the names of the DirectML libraries of a folder, and returns their places. Raises LayerError if no layer
     is installed."""
     places = [place for place in _places(folder) if place.real.exists()]
@@ -147,7 +147,7 @@ def remove(folder: Path) -> list[Place]:
     return places
 
 
-def _places(folder: Path) -> Iterator[Place]:
+def _places(folder: Path) -> Iterator[LibraryPaths]:
     """Yields the DirectML libraries of a folder, with or without the layer. Raises LayerError if it is not a folder, or
     if there are several for one platform."""
     if not folder.is_dir():
@@ -159,7 +159,7 @@ def _places(folder: Path) -> Iterator[Place]:
         if len(found) > 1:
             raise LayerError(f"{folder}: {found[0].name} and {found[1].name}: it is not known which of them is used")
         if found or real.exists():
-            yield Place(platform, found[0] if found else folder / platform.library, real)
+            yield LibraryPaths(platform, found[0] if found else folder / platform.library, real)
 
 
 def _is_layer(path: Path) -> bool:
@@ -182,13 +182,13 @@ def _bytes(path: Path, most: int | None = None) -> bytes:
         raise LayerError(f"{path}: {error.message}") from None
 
 
-def _is_begun(place: Place) -> bool:
+def _is_begun(place: LibraryPaths) -> bool:
     """True if the files under both names of the library are equal: an installation was interrupted between its two
     steps."""
     return place.library.samefile(place.real) or _bytes(place.library) == _bytes(place.real)
 
 
-def _suited(place: Place, layer: Path | None) -> bytes:
+def _suited(place: LibraryPaths, layer: Path | None) -> bytes:
     """Returns the bytes of the layer for a library: those of the file `layer`, or the package's own. Raises LayerError
     if library or layer is not what it should be."""
     if not place.library.exists():
@@ -215,7 +215,7 @@ def _suited(place: Place, layer: Path | None) -> bytes:
     return made
 
 
-def _put(place: Place, layer: bytes) -> None:
+def _put(place: LibraryPaths, layer: bytes) -> None:
     """Gives the library its second name, and then the layer the first one, so that a program finds one of the two at
     any time."""
     with naming(str(place.library)):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dmlsplit.library.catalogue import ONNXRUNTIME, Build, find_build
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import checked_folder
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from dmlsplit.system.errors import DmlSplitError, InputError
 from dmlsplit.system.input_files import open_input
@@ -111,7 +111,7 @@ def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelA
     asked here.
     """
     build = find_version(version)
-    with OnnxRuntime(added(build)) as runtime:
+    with OnnxRuntime(checked_folder(build)) as runtime:
         for file in files:
             try:
                 yield file, _asked(runtime, build, file)

@@ -11,7 +11,7 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.library.catalogue import Build
 from dmlsplit.library.errors import HarnessError, SilentEnd
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import checked_folder
 from dmlsplit.library.harness import Harness, harness
 from dmlsplit.library.image import image
 from dmlsplit.library.pipes import Pipes
@@ -142,6 +142,6 @@ class Library:
 
 
 def opened(build: Build, options: Mapping[str, int] | None = None) -> Library:
-    """Returns the library of a DirectML build that was added, ready to be asked; `options` are passed to the harness.
-    Raises NotAdded if the build was not added, Unavailable if it cannot be run here."""
-    return Library(harness(build.platform), added(build) / build.platform.library, options)
+    """Returns the library of a DirectML build that was added, ready to be asked; `options` are passed to the
+    harness. Raises NotAdded if the build was not added, Unavailable if it cannot be run here."""
+    return Library(harness(build.platform), checked_folder(build) / build.platform.library, options)

@@ -20,7 +20,7 @@ from dmlsplit.mending.source import (
     NODE_OF_FUNCTION,
     NODE_OF_GRAPH,
     Edit,
-    Place,
+    NodeBytes,
     SourceModel,
     origin,
 )
@@ -131,7 +131,7 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
         yield _Node(parts, not stays or bool(attributes), place.start if stays else None)
 
 
-def _attributes(source: SourceModel, node: onnx.NodeProto, place: Place) -> Iterator[Edit]:
+def _attributes(source: SourceModel, node: onnx.NodeProto, place: NodeBytes) -> Iterator[Edit]:
     """Yields an edit for each attribute of an unchanged node with graphs inside that holds a changed graph."""
     edits: dict[Field, list[Edit]] = {}
     for inner, graph in zip(source.inner[place.start], subgraphs(node), strict=True):

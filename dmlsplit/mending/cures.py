@@ -19,7 +19,7 @@ from dmlsplit.mending.constants import empty_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Replacement
 from dmlsplit.mending.surroundings import Surroundings
-from dmlsplit.onnxruntime.cure_places import Place, empty_outputs
+from dmlsplit.onnxruntime.cure_places import CurePlace, empty_outputs
 from dmlsplit.onnxruntime.cures import WHOLE_FAULTS, Cure
 from dmlsplit.onnxruntime.operator_traits import Kind, row_of
 from dmlsplit.rules.graph_faults import FaultKind
@@ -27,7 +27,7 @@ from dmlsplit.rules.graph_faults import FaultKind
 _MOST_INDICES: Final = 1 << 16
 """The most indices of a Gather, which are a constant in the model."""
 
-Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
+Change: TypeAlias = Callable[[Surroundings, CurePlace], "Replacement | None"]
 """Returns the nodes that apply a cure at a place; None if the model's opset, or unknown facts, do not allow it."""
 
 
@@ -48,7 +48,7 @@ def change_of(
     return changed
 
 
-def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
+def _two_slices(around: Surroundings, place: CurePlace) -> Replacement | None:
     split = place.node
     known = around.lengths(split)
     if known is None:
@@ -65,7 +65,7 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
     return {split: around.inheriting(split, made)}
 
 
-def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
+def _one_slice(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the nodes that let the reader of a Split's part read a new Slice of the Split's input instead, keyed by
     the index of the node that they replace; None if the range is unknown or the reader cannot be rewired."""
     part, reader = place.tensor, place.reader
@@ -79,7 +79,7 @@ def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
     return {reader: [*made, around.rewired(reader, {part: other})]}
 
 
-def _sliced(around: Surroundings, place: Place) -> Replacement | None:
+def _sliced(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the Slice that replaces a Split, keyed by the Split's index; None if the node is not a Split or its
     lengths are unknown."""
     known = around.cut(place.node, place.tensor) if around.op(place.node) == "Split" else None
@@ -92,7 +92,7 @@ def _sliced(around: Surroundings, place: Place) -> Replacement | None:
     }
 
 
-def _split_first(around: Surroundings, place: Place) -> Replacement | None:
+def _split_first(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the nodes, keyed by the indices that they replace, that move the node in front of a Split behind it, one
     copy for each part that is read; None if that node cannot be moved."""
     cut = place.node
@@ -107,7 +107,7 @@ def _split_first(around: Surroundings, place: Place) -> Replacement | None:
     return {before: [], cut: [around.rewired(cut, {whole: operand}, parts), *moved]}
 
 
-def _shown(around: Surroundings, place: Place) -> Replacement | None:
+def _shown(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the node that computes the tensor, keyed by its index, and records in `around.shown` that the tensor
     becomes an output of the model; None if that is not allowed or it is one already."""
     producer = around.producer(place.tensor)
@@ -117,7 +117,7 @@ def _shown(around: Surroundings, place: Place) -> Replacement | None:
     return {producer: [around.rewired(producer, {})]}
 
 
-def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
+def _second_reader(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns a Concat and a ReduceSum that reads it, keyed by the Concat's index, and records in `around.shown` that
     the sum becomes an output of the model; None if that is not allowed."""
     if not around.may_show or not around.can_be_rewired(place.node):
@@ -127,7 +127,7 @@ def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
     return {place.node: [around.rewired(place.node, {}), around.node("ReduceSum", [place.tensor], total)]}
 
 
-def _renamed(around: Surroundings, place: Place) -> Replacement | None:
+def _renamed(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the node with its only output, an output of the model, renamed so that it sorts after the other one,
     keyed by its index, and records the name in `around.shown`; None if that is not allowed."""
     (name, *more) = around.outputs_of(place.node)
@@ -138,7 +138,7 @@ def _renamed(around: Surroundings, place: Place) -> Replacement | None:
     return {place.node: [around.rewired(place.node, {}, {name: last})]}
 
 
-def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
+def _tanh_form(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the nodes of 0.5 + 0.5 * tanh(0.5 * b) that replace a Sigmoid of b, keyed by its index; None if there is
     no Sigmoid, its type is unknown, or the opset does not broadcast."""
     gate, name = around.producer(place.tensor), around.data_type(place.tensor)
@@ -157,7 +157,7 @@ def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
     return {gate: made}
 
 
-def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
+def _regrouped(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the two nodes that replace the reader of sigmoid(x), keyed by its index: they compute y * (x *
     sigmoid(x)) instead of (y * x) * sigmoid(x). None if the nodes have another form, or if the reader's inputs cannot
     be replaced."""
@@ -177,7 +177,7 @@ def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
     return {reader: [made, around.rewired(reader, {others[0]: factors[0], gate: other})]}
 
 
-def _without_empty_parts(around: Surroundings, place: Place) -> Replacement | None:
+def _without_empty_parts(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by a Split's index, the Split without the parts that have no elements, and constants that replace
     these; None if lengths or shapes are unknown or such a constant cannot be made."""
     known, node = around.lengths(place.node), around.nodes[place.node]
@@ -244,7 +244,7 @@ def _behind(op: str) -> Change:
     return lambda around, place: _between(around, place.tensor, [place.reader], op)
 
 
-def _max_branch(around: Surroundings, place: Place) -> Replacement:
+def _max_branch(around: Surroundings, place: CurePlace) -> Replacement:
     """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of all its equal inputs except the
     first."""
     culprit = place.node
@@ -261,7 +261,7 @@ def _max_branch(around: Surroundings, place: Place) -> Replacement:
     return {culprit: [*made, concat]}
 
 
-def _moved_over_concat(around: Surroundings, place: Place) -> Replacement | None:
+def _moved_over_concat(around: Surroundings, place: CurePlace) -> Replacement | None:
     concat, joined, culprit = place
     if not _is_rewirable(around, culprit):
         return None
@@ -280,7 +280,7 @@ def _is_rewirable(around: Surroundings, index: int) -> bool:
     return len(around.nodes[index].output) == 1 and around.can_be_rewired(index)
 
 
-def _max_input(around: Surroundings, place: Place) -> Replacement | None:
+def _max_input(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of each input v that other nodes also read
     or, if there is no such input, of each computed input; None if no input is computed."""
     concat = place.node
@@ -312,7 +312,7 @@ def _is_max_of(node: onnx.NodeProto, name: str) -> bool:
     return node.op_type == "Max" and list(map(text, node.input[:])) == [name, name]
 
 
-def _moved_over_split(around: Surroundings, place: Place) -> Replacement | None:
+def _moved_over_split(around: Surroundings, place: CurePlace) -> Replacement | None:
     cut, part, reader = place
     whole, result = text(around.nodes[cut].input[0]), text(around.nodes[reader].output[0])
     if not _is_rewirable(around, reader):
@@ -323,7 +323,7 @@ def _moved_over_split(around: Surroundings, place: Place) -> Replacement | None:
     return {cut: [], reader: [moved, around.rewired(cut, {whole: new}, {part: result})]}
 
 
-def _gathered(around: Surroundings, place: Place) -> Replacement | None:
+def _gathered(around: Surroundings, place: CurePlace) -> Replacement | None:
     cut, part, _ = place
     known = around.cut(cut, part)
     if known is None or len(known[1]) > _MOST_INDICES:
@@ -334,7 +334,7 @@ def _gathered(around: Surroundings, place: Place) -> Replacement | None:
     return {cut: around.inheriting(cut, [gather])}
 
 
-def _padded(around: Surroundings, place: Place) -> Replacement | None:
+def _padded(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the Pad with negative pads that replaces a Split, or a Slice of one axis, keyed by its index; None if its
     range or shape is unknown or the opset has no such Pad."""
     cut, part, _ = place
@@ -361,7 +361,7 @@ def _padded(around: Surroundings, place: Place) -> Replacement | None:
     return {cut: around.inheriting(cut, [made])}
 
 
-def _clipped(around: Surroundings, place: Place) -> Replacement | None:
+def _clipped(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by the index of the product that reads a Sigmoid, the product with Clip(0, 1) in between; None if
     the type is unknown, the reader cannot be rewired, or the opset has no such Clip."""
     gate, reader = place.tensor, place.reader
@@ -378,7 +378,7 @@ def _clipped(around: Surroundings, place: Place) -> Replacement | None:
     return {reader: [*made, around.rewired(reader, {gate: other})]}
 
 
-def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
+def _cut_and_joined(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by the index of the node that works in place on a Concat's output, that node with two Slices and a
     Concat in between; None if the lengths are unknown or there is no place to cut."""
     concat, joined, reader = place
@@ -397,7 +397,7 @@ def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
     return {reader: [*made, around.rewired(reader, {joined: other})]}
 
 
-def _tiled(around: Surroundings, place: Place) -> Replacement | None:
+def _tiled(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns the Tile that replaces a Concat of one repeated tensor, keyed by its index; None if the rank is unknown
     or the opset has no Tile for the type."""
     known, node = around.lengths(place.node), around.nodes[place.node]
@@ -409,7 +409,7 @@ def _tiled(around: Surroundings, place: Place) -> Replacement | None:
     return {place.node: around.inheriting(place.node, [made])}
 
 
-def _max_between(around: Surroundings, place: Place) -> Replacement | None:
+def _max_between(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by their indices, all readers of an output of the graph, rewired to read it through Max(t, t);
     None if one cannot be rewired."""
     return _between(around, place.tensor, around.readers[place.tensor], "Max")
@@ -431,7 +431,7 @@ _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
 """Element types that Cast accepts in no opset, and ConstantOfShape only in newer ones."""
 
 
-def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
+def _empty_output(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by a node's index, constants that replace the node's outputs without elements, and the node itself
     if it has other outputs; None if such a constant cannot be made or the node cannot be rewired."""
     names = empty_outputs(around, place.node)
@@ -448,7 +448,7 @@ def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
     return {place.node: around.inheriting(place.node, made)}
 
 
-def _compressed(around: Surroundings, place: Place) -> Replacement | None:
+def _compressed(around: Surroundings, place: CurePlace) -> Replacement | None:
     """Returns, keyed by a node's index, its replacement: the node, and behind each output without elements a Compress,
     whose result is also empty, with its condition. None if no output is empty, if the opset has no Compress, or if the
     node cannot be rewired."""
@@ -465,7 +465,7 @@ def _compressed(around: Surroundings, place: Place) -> Replacement | None:
     return {place.node: made}
 
 
-def _without_dead(around: Surroundings, place: Place) -> Replacement:
+def _without_dead(around: Surroundings, place: CurePlace) -> Replacement:
     """Maps the indices of the place's node, on which no output depends, and of all such nodes connected with it, to no
     nodes: they are removed."""
     return {index: [] for index in around.dead[place.node]}

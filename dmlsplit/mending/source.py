@@ -91,7 +91,7 @@ class Inner(NamedTuple):
     graph: onnx.GraphProto
 
 
-class Place(NamedTuple):
+class NodeBytes(NamedTuple):
     """The offsets at which a node begins in the source, with its key, and at which its content begins and ends."""
 
     start: int
@@ -257,12 +257,12 @@ class SourceModel:
             yield from (Inner(field, *each) for each in zip(several, attribute.graphs, strict=True))
 
 
-def origin(node: onnx.NodeProto) -> Place | None:
+def origin(node: onnx.NodeProto) -> NodeBytes | None:
     """Returns the place of a node of SourceModel.model in the source; None for a new node."""
     numbers = text(node.doc_string).split("-")
     if len(numbers) != 3 or not (numbers[0].isdecimal() and numbers[1].isdecimal() and numbers[2].isdecimal()):
         return None
-    return Place(int(numbers[0]), int(numbers[1]), int(numbers[2]))
+    return NodeBytes(int(numbers[0]), int(numbers[1]), int(numbers[2]))
 
 
 def _only(found: list[Field], what: str) -> Field:

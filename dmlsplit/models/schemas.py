@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from onnx import FunctionProto, defs
 
-_NEWEST: Final = 2**31 - 1
-"""The largest opset for a schema lookup: it is an int of C."""
+LARGEST_OPSET: Final = 2**31 - 1
+"""The largest opset for a schema lookup, which is an int of C: it finds the newest schema."""
 
 
 @lru_cache(maxsize=4096)
@@ -16,7 +16,7 @@ def schema_of(operator: str, opset: int, domain: str = "") -> Any:
     """Returns the onnx.defs.OpSchema of an operator, by default one of the default domain, at an opset; None if it does
     not exist there. Cached: the nodes of models have few different operators."""
     try:
-        return defs.get_schema(operator, min(opset, _NEWEST), domain)
+        return defs.get_schema(operator, min(opset, LARGEST_OPSET), domain)
     except (defs.SchemaError, TypeError):  # TypeError: a negative opset beyond an int of C
         return None
 

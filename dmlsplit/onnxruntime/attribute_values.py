@@ -15,11 +15,10 @@ import onnx
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Node, attribute
-from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.schemas import LARGEST_OPSET, schema_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.integers import signed
 from dmlsplit.system.printable import printable
-
-_NEWEST: Final = 2**31 - 1
 
 
 class _On(Flag):
@@ -39,7 +38,7 @@ class _Words(NamedTuple):
     on: _On = _On.BOTH
     begun: bool = False
     first: int = 1
-    last: int = _NEWEST
+    last: int = LARGEST_OPSET
 
 
 class _Numbers(NamedTuple):
@@ -52,7 +51,7 @@ class _Numbers(NamedTuple):
 
 
 def _words(
-    attribute: str, words: str, on: _On = _On.BOTH, *, begun: bool = False, first: int = 1, last: int = _NEWEST
+    attribute: str, words: str, on: _On = _On.BOTH, *, begun: bool = False, first: int = 1, last: int = LARGEST_OPSET
 ) -> _Words:
     return _Words(attribute, frozenset(words.encode().split()), on, begun, first, last)
 
@@ -217,23 +216,19 @@ def _refused_activation_of_product(graph: SessionGraph, node: Node) -> str:
     ranks = [len(shape) for shape in shapes if shape is not None]
     if axis is None or len(ranks) < 2 or min(ranks) < 2:
         return ""
-    beyond = not -max(ranks) <= (read := _in_32_bits(axis.i)) < max(ranks)
+    beyond = not -max(ranks) <= (read := signed(axis.i)) < max(ranks)
     return f"its activation_axis {read} is not among {max(ranks)} dimensions" if beyond else ""
 
 
 def _refused(known: _Words | _Numbers, given: onnx.AttributeProto, opset: int, on_dml: bool) -> str:
     """Returns why `known` excludes the value of an attribute; "" if it does not."""
     if isinstance(known, _Numbers):
-        read = _in_32_bits(given.i) if on_dml else given.i
+        read = signed(given.i) if on_dml else given.i
         return "" if known.takes(read) else f"its {known.attribute} is {read}, not {known.text}"
     is_taken = any(word.startswith(given.s) for word in known.words) if known.begun else given.s in known.words
     if is_taken or not known.first <= opset <= known.last:
         return ""
     return f"its {known.attribute} is '{printable(given.s.decode('utf-8', 'replace'), 60)}'"
-
-
-def _in_32_bits(number: int) -> int:
-    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _refused_directions(node: Node) -> str:
@@ -247,7 +242,7 @@ def _refused_directions(node: Node) -> str:
         given = attribute(node, name)
         if given is not None and len(given.ints) != most:
             return f"its {name} are {len(given.ints)}, not {most}"
-        if given is not None and not {0, 1}.issuperset(map(_in_32_bits, given.ints)):
+        if given is not None and not {0, 1}.issuperset(map(signed, given.ints)):
             return f"its {name} are not all 0 or 1"
     return ""
 
@@ -280,13 +275,13 @@ def _beyond_rank(graph: SessionGraph, node: Node) -> str:
     if shape is None:
         return ""
     kept = attribute(node, "keepdims") if shape else None
-    if kept is not None and kept.i != 1 and _in_32_bits(kept.i) != 0:
+    if kept is not None and kept.i != 1 and signed(kept.i) != 0:
         return f"its keepdims is {kept.i}, not 0 or 1"
     for name in ("axis", "axes", "batch_axis", "time_axis"):
         given = attribute(node, name) or _default(node.op_type, graph.opset, name)
         if given is None:
             continue
-        axes = [_in_32_bits(axis) for axis in (given.ints if name == "axes" else [given.i])]
+        axes = [signed(axis) for axis in (given.ints if name == "axes" else [given.i])]
         rank = len(shape) + (len(axes) if node.op_type == "Unsqueeze" else 0)
         beyond = [axis for axis in axes if not -rank <= axis < rank]
         if beyond:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, domain_of, text
 from dmlsplit.models.onnx_nodes import name_of
+from dmlsplit.models.schemas import LARGEST_OPSET
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.contributed_schemas import CONTRIBUTED, rows_of, schema
 from dmlsplit.onnxruntime.schema_checks import Form, called, faults_of, form_of
 from dmlsplit.onnxruntime.type_checks import Formal, Signature, fault_of_types, signature_of
-
-_NEWEST: Final = 2**31 - 1
 
 
 class NotLoaded(NamedTuple):
@@ -32,7 +31,7 @@ class NotLoaded(NamedTuple):
 
 def is_contributed(domain: str, op_type: str, opset: int) -> bool:
     """True for an operator of ONNX Runtime's own, or one that no version has, in a model of an opset."""
-    return domain == CONTRIBUTED or (domain in DEFAULT_DOMAINS and form_of(op_type, opset or _NEWEST) is None)
+    return domain == CONTRIBUTED or (domain in DEFAULT_DOMAINS and form_of(op_type, opset or LARGEST_OPSET) is None)
 
 
 def not_loaded(scope: Scope) -> Iterator[NotLoaded]:
@@ -42,7 +41,7 @@ def not_loaded(scope: Scope) -> Iterator[NotLoaded]:
     for index, node in enumerate(scope.graph.node):
         domain = domain_of(node)
         if is_contributed(domain, node.op_type, opset):
-            rows = rows_of(domain, text(node.op_type), 1 if domain else opset or _NEWEST)
+            rows = rows_of(domain, text(node.op_type), 1 if domain else opset or LARGEST_OPSET)
             for row, columns in rows.items():
                 if why := _fault(node, scope, row):
                     yield NotLoaded(name_of(node, scope), f"{called(node)} {why}; the model is not loaded", columns)

@@ -116,7 +116,7 @@ class Around(ABC, Generic[T]):
             seen.update(todo)
 
 
-class Place(NamedTuple):
+class CurePlace(NamedTuple):
     """A place in a graph where a cure may be applied: the node to change and, for cures that need them, a tensor and a
     node that reads it; None and -1 for other cures."""
 
@@ -125,7 +125,7 @@ class Place(NamedTuple):
     reader: int = -1
 
 
-Places: TypeAlias = Callable[[Around[Any], int, Any], Iterator[Place]]
+Places: TypeAlias = Callable[[Around[Any], int, Any], Iterator[CurePlace]]
 """A function that yields the places at which a cure may be applied against a fault of a node, the nearest first. Its
 arguments are the graph, the node, and the tensor whose elements the fault loses (None if it loses none); the last one
 is named `_` in functions that do not use it."""
@@ -134,17 +134,17 @@ is named `_` in functions that do not use it."""
 def producers(operator: str) -> Places:
     """Returns a function that yields a place for each node with operator `operator` on which a node depends, the
     nearest first."""
-    return lambda around, node, lost: (Place(each) for each in around.above(node) if around.op(each) == operator)
+    return lambda around, node, lost: (CurePlace(each) for each in around.above(node) if around.op(each) == operator)
 
 
 def operands(operator: str) -> Places:
     """Returns a function that yields a place for each input of a node that a node with operator `operator` computes,
     directly or through Identity nodes: the node, that input, and the node again as its reader."""
 
-    def found(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+    def found(around: Around[Any], node: int, _: Any) -> Iterator[CurePlace]:
         for tensor in around.inputs_of(node):
             if around.op(around.producer(_behind_identities(around, tensor))) == operator:
-                yield Place(node, tensor, node)
+                yield CurePlace(node, tensor, node)
 
     return found
 
@@ -164,29 +164,29 @@ def _behind_identities(around: Around[Any], tensor: Any) -> Any:
     return tensor
 
 
-def taking(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+def taking(around: Around[Any], node: int, lost: Any) -> Iterator[CurePlace]:
     """Yields a place for each Concat that the node depends on: first each that reads the tensor `lost`, directly or
     through Identity nodes, then the others, the nearest first."""
     concats = [each for each in around.above(node) if around.op(each) == "Concat"]
     taking = [each for each in concats if _takes(around, each, lost)]
-    yield from (Place(each) for each in dict.fromkeys((*taking, *concats)))
+    yield from (CurePlace(each) for each in dict.fromkeys((*taking, *concats)))
 
 
-def itself(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+def itself(around: Around[Any], node: int, _: Any) -> Iterator[CurePlace]:
     """Yields one place: the node."""
-    yield Place(node)
+    yield CurePlace(node)
 
 
-def joined(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+def joined(around: Around[Any], node: int, _: Any) -> Iterator[CurePlace]:
     """Yields a place for each Concat whose output the node reads: the Concat, that output, and the node."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
             for output in around.outputs_of(concat)[:1]:
                 if output in around.inputs_of(node):
-                    yield Place(concat, output, node)
+                    yield CurePlace(concat, output, node)
 
 
-def joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+def joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[CurePlace]:
     """Yields a place for each Concat whose output the node reads: the Concat, that output, and the node. If a Concat
     that the node depends on reads the tensor `lost`, other Concats are left out."""
     elsewhere = {place.node for place in taking(around, node, lost) if _takes(around, place.node, lost)}
@@ -195,18 +195,18 @@ def joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
             yield place
 
 
-def joined_parts(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+def joined_parts(around: Around[Any], node: int, _: Any) -> Iterator[CurePlace]:
     """Yields a place for each output of a Split or Slice that a Concat reads: the Split or Slice, that output, and the
     Concat. The Split or Slice is the node or depends on it."""
     for cut in around.below(node):
         if around.op(cut) in ("Split", "Slice"):
             for part in around.outputs_of(cut):
                 yield from (
-                    Place(cut, part, reader) for reader in around.readers_of(part) if around.op(reader) == "Concat"
+                    CurePlace(cut, part, reader) for reader in around.readers_of(part) if around.op(reader) == "Concat"
                 )
 
 
-def used_parts(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+def used_parts(around: Around[Any], node: int, _: Any) -> Iterator[CurePlace]:
     """Yields a place for each Split or Slice with only one output that is used, by one node only and not as an output
     of the graph: the Split or Slice, that output, and its reader. The Split or Slice is the node, depends on it, or
     computes one of its inputs."""
@@ -216,25 +216,25 @@ def used_parts(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
             continue
         used = [each for each in around.outputs_of(cut) if each in around.exits or around.readers_of(each)]
         if len(used) == 1 and used[0] not in around.exits and len(around.readers_of(used[0])) == 1:
-            yield Place(cut, used[0], around.readers_of(used[0])[0])
+            yield CurePlace(cut, used[0], around.readers_of(used[0])[0])
 
 
-def other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+def other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[CurePlace]:
     """Yields a place for each output of the graph that another node, except a Concat, computes directly from the
     tensor `lost`: the node, that output, and its producer. Yields nothing if `lost` is None, or if each of the node's
     outputs has a reader or is not an output of the graph."""
     ends = [tensor for tensor in around.outputs_of(node) if tensor in around.exits and not around.readers_of(tensor)]
     for reader in around.readers_of(lost) if ends and lost is not None else ():
         if reader != node and around.op(reader) != "Concat":
-            yield from (Place(node, each, reader) for each in around.outputs_of(reader) if each in around.exits)
+            yield from (CurePlace(node, each, reader) for each in around.outputs_of(reader) if each in around.exits)
 
 
-def leaving(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+def leaving(around: Around[Any], node: int, _: Any) -> Iterator[CurePlace]:
     """Yields a place, the node and the tensor, for each output of the node that is an output of the graph and also has
     a reader."""
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
-            yield Place(node, tensor)
+            yield CurePlace(node, tensor)
 
 
 def empty_outputs(around: Around[T], node: int) -> list[T]:
@@ -242,39 +242,39 @@ def empty_outputs(around: Around[T], node: int) -> list[T]:
     return [each for each in around.outputs_of(node) if each in around.exits and 0 in (around.shape(each) or ())]
 
 
-def has_sized_outputs(around: Around[Any], place: Place) -> bool:
+def has_sized_outputs(around: Around[Any], place: CurePlace) -> bool:
     found = empty_outputs(around, place.node)
     return bool(found) and all(is_static(around.shape(tensor)) for tensor in found)
 
 
-def may_be_compressed(around: Around[Any], place: Place) -> bool:
+def may_be_compressed(around: Around[Any], place: CurePlace) -> bool:
     return bool(empty_outputs(around, place.node)) and around.op(place.node) != "Compress"
 
 
-def anywhere(around: Around[Any], place: Place) -> bool:
+def anywhere(around: Around[Any], place: CurePlace) -> bool:
     return True
 
 
-def is_repeated(around: Around[Any], place: Place) -> bool:
+def is_repeated(around: Around[Any], place: CurePlace) -> bool:
     inputs = around.inputs_of(place.node)
     return around.op(place.node) == "Concat" and len(set(inputs)) < len(inputs)
 
 
-def is_doubled(around: Around[Any], place: Place) -> bool:
+def is_doubled(around: Around[Any], place: CurePlace) -> bool:
     return is_repeated(around, place) and len(set(around.inputs_of(place.node))) == 1
 
 
-def moves_over_join(around: Around[Any], place: Place) -> bool:
+def moves_over_join(around: Around[Any], place: CurePlace) -> bool:
     unguarded = not any(_is_guarded(around, tensor) for tensor in around.inputs_of(place.node))
     return unguarded and place.tensor not in around.exits and _is_movable(around, place)
 
 
-def moves_over_cut(around: Around[Any], place: Place) -> bool:
+def moves_over_cut(around: Around[Any], place: CurePlace) -> bool:
     whole = around.inputs_of(place.node)[0]
     return not _is_guarded(around, whole) and _is_movable(around, place)
 
 
-def moves_behind_cut(around: Around[Any], place: Place) -> bool:
+def moves_behind_cut(around: Around[Any], place: CurePlace) -> bool:
     """True if the node of the place is a Split and the node that computes its input may be moved behind it: one of
     MOVABLE whose output is read only by the Split and is not an output of the graph."""
     whole = around.inputs_of(place.node)[0]
@@ -284,7 +284,7 @@ def moves_behind_cut(around: Around[Any], place: Place) -> bool:
     return whole not in around.exits and list(around.readers_of(whole)) == [place.node]
 
 
-def _is_movable(around: Around[Any], place: Place) -> bool:
+def _is_movable(around: Around[Any], place: CurePlace) -> bool:
     """True if the reader of the place's tensor may be moved over the Split or Concat that computes it: the reader is
     one of MOVABLE, also reads this tensor in the model, and is its only reader."""
     alone = list(around.readers_of(place.tensor)) == [place.reader]
@@ -295,5 +295,5 @@ def _is_guarded(around: Around[Any], tensor: Any) -> bool:
     return tensor in around.exits and around.op(around.producer(tensor)) in GUARDED
 
 
-def is_dead(around: Around[Any], place: Place) -> bool:
+def is_dead(around: Around[Any], place: CurePlace) -> bool:
     return place.node not in around.leading

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from dmlsplit.onnxruntime.cure_places import (
     Around,
-    Place,
+    CurePlace,
     Places,
     anywhere,
     has_sized_outputs,
@@ -77,7 +77,7 @@ class Cure:
     """The condition for applying it, "" if there is none."""
     places: Places | None = None
     """Finds the places at which it may be applied; None for a change of the calls of Run, not of the model."""
-    applies: Callable[[Around[Any], Place], bool] = anywhere
+    applies: Callable[[Around[Any], CurePlace], bool] = anywhere
     """True if it can be applied at a place."""
 
     @property
@@ -90,7 +90,7 @@ class Cure:
         fault; a sentence that does not mention one ignores its name."""
         return self.change.format(a=a, b=b)
 
-    def place(self, around: Around[Any], node: int, way: int, lost: Any = None) -> Place | None:
+    def place(self, around: Around[Any], node: int, way: int, lost: Any = None) -> CurePlace | None:
         """Returns the place number `way` (0 is the nearest) at which to apply the cure against a fault of this node;
         None if there is no such place, if the cure does not apply there, or if it changes only how the model is run.
 

@@ -49,13 +49,13 @@ def _shared(graph: SessionGraph) -> SessionGraphs:
 
 def _graphs(
     graph: SessionGraph,
-    optimized: Graph,
+    after: Graph,
     order: Sequence[Node],
     places: Sequence[bool | None],
     ends: Mapping[Node, Sequence[Value]],
 ) -> SessionGraphs:
-    """Returns the fused parts of the nodes, which are in the order of the walk. `places` and `ends` are as in
-    `_shared`."""
+    """Returns the fused parts of the nodes of `after`, the optimized graph, in the order of its walk. `places` and
+    `ends` are as in `_shared`."""
     judged = [node.index for node in order if node.op_type in JUDGED]
     lost = [node for node in order if node.unwritten]
     doubted = [node for node in lost if _may_stay_apart(graph, node)]
@@ -69,7 +69,7 @@ def _graphs(
         groups = partitions(order, [place is True for place in places], ends)
         possible = partitions(order, [place is not False for place in places], ends) if None in places else groups
         largest = {node: group for group in possible for node in group}
-        parts = _Parts(graph, optimized)
+        parts = _Parts(graph, after)
         found.parts = [parts.made(group, largest[group[0]]) for group in groups]
     return found
 
@@ -89,20 +89,20 @@ def _may_stay_apart(graph: SessionGraph, node: Node) -> bool:
 class _Parts:
     """Builds the parts of a graph."""
 
-    def __init__(self, graph: SessionGraph, optimized: Graph) -> None:
+    def __init__(self, graph: SessionGraph, after: Graph) -> None:
         self._graph = graph
-        self._optimized = optimized
+        self._after = after
         optimizes = graph.options.optimization >= 1
-        knows_moves = optimized is moved(graph)
-        self._followed = followed(optimized, knows_moves) if optimizes else set(optimized.nodes)
-        self._fusible = fusible(optimized) if optimizes else set()
+        knows_moves = after is moved(graph)
+        self._followed = followed(after, knows_moves) if optimizes else set(after.nodes)
+        self._fusible = fusible(after) if optimizes else set()
         self._of_largest: dict[Node, tuple[bool, FusedGraph | None]] = {}
         self._most_nodes: dict[Node, int] = {}
 
     def made(self, nodes: Sequence[Node], largest: Sequence[Node]) -> Part:
         """Returns the Part for nodes that are certainly fused; `largest` are all nodes that may be fused with them."""
         fails = any(_is_refused(self._graph, node) for node in nodes)
-        builder = GraphBuilder(self._graph, self._optimized, nodes, self._fusible)
+        builder = GraphBuilder(self._graph, self._after, nodes, self._fusible)
         alive = builder.alive()
         sized = _are_sized(self._graph, nodes)
         complete = largest == nodes
@@ -140,7 +140,7 @@ class _Parts:
     def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:
         """Returns True if the sizes of all nodes are known, and the graph of the nodes; None instead of the graph if
         the sizes are not known, or if nothing reads an output of the nodes."""
-        builder = GraphBuilder(self._graph, self._optimized, nodes, self._fusible)
+        builder = GraphBuilder(self._graph, self._after, nodes, self._fusible)
         alive = builder.alive()
         sized = _are_sized(self._graph, nodes)
         return sized, builder.built(alive) if sized and alive else None

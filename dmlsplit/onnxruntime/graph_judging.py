@@ -19,7 +19,7 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.fused import FusedGraph, Part
 from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
 from dmlsplit.onnxruntime.risks import is_without_risk, may_lose_branch
-from dmlsplit.rules.graph_faults import Fault, FaultKind, listed
+from dmlsplit.rules.graph_faults import Fault, FaultKind, first_names
 from dmlsplit.system.records import entity, record
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.runtime_versions import Runtime
@@ -109,7 +109,7 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
     first = answers[0]
     for other in answers[1:]:
         if other.compiles is None or first.compiles is None or other.compiles != first.compiles:
-            why = f"not observed in such a graph: {listed(_strange(graph))}"
+            why = f"not observed in such a graph: {first_names(_strange(graph))}"
             return replace(_unknown(graph, other.unknown or first.unknown or why), undecided=_strange(graph))
     if len(answers) == 1 or not first.compiles:
         return first
@@ -124,7 +124,7 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
     if "unknown" not in outputs:
         return JudgedGraph(True, tuple(outputs), tuple(found))
     strange = _strange(graph)
-    why = f"the outcome depends on operators not observed in such a graph: {listed(strange)}"
+    why = f"the outcome depends on operators not observed in such a graph: {first_names(strange)}"
     return JudgedGraph(True, tuple(outputs), tuple(found), why, strange)
 
 

@@ -18,6 +18,7 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.onnxruntime import sparse_constants
+from dmlsplit.system.integers import signed
 from dmlsplit.system.printable import printable
 
 DOMAINS: Final = frozenset(
@@ -159,7 +160,7 @@ def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:
 
 def _opset(entry: onnx.OperatorSetIdProto) -> int:
     """Returns the opset of an import, which is read in 32 bits."""
-    return (entry.version + 2**31) % 2**32 - 2**31
+    return signed(entry.version)
 
 
 def _without_opset(model: onnx.ModelProto, bodies: Iterable[Iterable[onnx.NodeProto]]) -> Iterator[str]:

@@ -15,10 +15,10 @@ from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT, SMALLEST_BUFFER, FirstRun, LengthsFrom, RuntimeFacts, Sizes
-from dmlsplit.onnxruntime.node_shapes import signed
 from dmlsplit.onnxruntime.optimization import judged_after, moved
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.integers import signed
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
 

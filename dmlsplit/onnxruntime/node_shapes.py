@@ -11,11 +11,7 @@ from collections.abc import Iterator
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
-
-
-def signed(number: int) -> int:
-    """Returns the value of a number's low 32 bits as a signed integer in two's complement: 2**31 gives -2**31."""
-    return (number + 2**31) % 2**32 - 2**31
+from dmlsplit.system.integers import signed
 
 
 def static_axis(facts: RuntimeFacts) -> int | None:
@@ -31,11 +27,11 @@ def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
     found = []
     for i, shape in enumerate(_inferred(facts)):
         if i not in facts.omitted:
-            found.append(merged(shape, facts.declared[i] if i < len(facts.declared) else None))
+            found.append(merged_with_declared(shape, facts.declared[i] if i < len(facts.declared) else None))
     return found
 
 
-def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
+def merged_with_declared(inferred: Shape, declared: Shape | None) -> Shape | None:
     """Returns the shape of a tensor with an inferred and a declared shape, as ONNX Runtime merges them; if sizes
     contradict each other, only the equal ones are known; None if the ranks contradict each other."""
     if declared is None:

@@ -14,6 +14,7 @@ from dmlsplit.descriptors.dims import Shape, shape_text
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.facts import MIN_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.integers import signed
 from dmlsplit.system.printable import printable
 
 
@@ -46,7 +47,7 @@ def refused_recurrence(graph: SessionGraph, node: Node) -> str:
     if weights and isinstance(weights[0], int) and weights[0] != directions:
         return f"its weights are for {weights[0]} directions, not {directions}"
     given = attribute(node, "hidden_size")
-    hidden = 1 if given is None else (given.i + (1 << 31)) % (1 << 32) - (1 << 31)
+    hidden = 1 if given is None else signed(given.i)
     if not hidden:
         return ""
     recurrence = shapes[2]

@@ -16,14 +16,13 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, graphs_of, text
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.onnx_nodes import path_of
-from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.schemas import LARGEST_OPSET, schema_of
 from dmlsplit.models.scope import labelled_graphs, opset_of
 from dmlsplit.onnxruntime.contributed_schemas import is_added
 from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.system.printable import printable, shortened
 
 _LONGEST_NAME = 60
-_NEWEST = 2**31 - 1
 _MORE_OUTPUTS: Final = {"If": 0, "Loop": 1, "Scan": 0}
 """How many more outputs the bodies of a node have than the node; the condition of a Loop is one."""
 _EXPERIMENTAL: Final = frozenset(
@@ -86,7 +85,7 @@ def check_nodes(model: onnx.ModelProto) -> None:
     them (contributed_checks.py). A Split or Concat must have inputs; how many inputs and outputs it may
     have is a rule of its own.
     """
-    opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
+    opset = opset_of(model) or LARGEST_OPSET  # the newest opset of the domain if the model imports none
     faultless: set[tuple[str, int, int]] = set()
     """The operators and the numbers of inputs and outputs of nodes without attributes whose tensors all have names."""
     for graph, label in labelled_graphs(model.graph):
@@ -96,7 +95,7 @@ def check_nodes(model: onnx.ModelProto) -> None:
             if domain_of(node) != "" or (is_plain and form in faultless):
                 continue
             for why in _faults(node, opset):
-                if _NEWEST > opset > onnx.defs.onnx_opset_version():
+                if LARGEST_OPSET > opset > onnx.defs.onnx_opset_version():
                     raise InputError(f"{called(node)} {why}")
                 raise NotLoadedError(f"{called(node)} {why}; the model is not loaded", node=path_of(node, label))
             if is_plain:

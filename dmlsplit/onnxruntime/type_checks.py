@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import type_name
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.onnx_nodes import name_of
-from dmlsplit.models.schemas import schema_of, types_of
+from dmlsplit.models.schemas import LARGEST_OPSET, schema_of, types_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.body_checks import fault_of_body
 from dmlsplit.onnxruntime.schema_checks import called
@@ -24,7 +24,6 @@ from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 
 _TENSOR: Final = "tensor("
-_NEWEST: Final = 2**31 - 1
 
 
 class Formal(NamedTuple):
@@ -67,7 +66,7 @@ def check_types(scope: Scope) -> None:
     Unknown types, types that are no tensors, and operators of other domains are not checked. Which types Split and
     Concat accept is a rule of their own.
     """
-    opset = scope.origin.opset or _NEWEST
+    opset = scope.origin.opset or LARGEST_OPSET
     for index, node in enumerate(scope.graph.node):
         if (node.input or node.output) and domain_of(node) == "":
             signature = _signature(node.op_type, opset)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from dmlsplit.report.placement import reason
 from dmlsplit.report.table import wrapped
 from dmlsplit.report.text import diagnostic_parts, plain
-from dmlsplit.rules.graph_faults import listed
+from dmlsplit.rules.graph_faults import first_names
 from dmlsplit.system.printable import printable
 
 _MOST_LISTED: Final = 12
@@ -38,7 +38,7 @@ def rows(found: Explanation, *, verbose: bool = True) -> Iterator[tuple[str, str
         provider = {"DML": "DirectML", "CPU": "the CPU", None: "it is not known where"}[found.placement.provider]
         fused = {True: "in a fused graph", False: "not fused", None: "it is not known whether it is fused"}
         why = "" if found.placement.why is None else f": {reason(found.placement.why)}"
-        types = f" ({listed(found.placement.types)})" if found.placement.types else ""
+        types = f" ({first_names(found.placement.types)})" if found.placement.types else ""
         yield "placement", f"{provider}, {fused[found.placement.in_graph]}{why}{types}"
     if found.part is not None:
         count = len(found.part.nodes)

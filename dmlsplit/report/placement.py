@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.rules import RULES
-from dmlsplit.rules.graph_faults import listed
+from dmlsplit.rules.graph_faults import first_names
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import GraphOutcome, Provider, Why
 
@@ -113,7 +113,7 @@ def _outcomes(placement: SessionAnswer) -> str:
     found = placement.outcomes
     said = str(next(iter(found))) if found.total() == len(placement.graphs) and len(found) == 1 else outcomes(found)
     undecided = dict.fromkeys(op for graph in placement.graphs if graph.outcome in found for op in graph.undecided)
-    named = f" ({listed(list(undecided))})" if undecided else ""
+    named = f" ({first_names(list(undecided))})" if undecided else ""
     return f", {said}{named}" if said else ""
 
 
@@ -136,7 +136,7 @@ def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
             continue
         names = ", ".join(node.path for node in nodes[:NAMES_SHOWN])
         more = f", ... {len(nodes) - NAMES_SHOWN} more" if len(nodes) > NAMES_SHOWN else ""
-        typed = f" of {listed(nodes[0].types)}" if nodes[0].types else ""
+        typed = f" of {first_names(nodes[0].types)}" if nodes[0].types else ""
         yield f"{_PLACES[nodes[0].provider]}: {len(nodes)} {nodes[0].op}{typed}: {_why(nodes[0])} ({names}{more})"
     if len(sizes) > 1:
         count = sum(map(len, sizes))

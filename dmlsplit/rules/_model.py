@@ -243,8 +243,3 @@ def operator_rules(
 def type_name(data_type: int) -> str:
     """Returns the name of a TensorDataType ("FLOAT32"), or any other number as text."""
     return data_type.name if isinstance(data_type, TensorDataType) else str(int(data_type))
-
-
-def number_range(numbers: tuple[int, ...]) -> str:
-    """Returns one or more consecutive numbers as text: "1-8" for (1, ..., 8), "4" for (4,)."""
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

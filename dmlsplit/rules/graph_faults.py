@@ -261,9 +261,9 @@ _WORDS: Final[Mapping[str, Callable[[Fault], object]]] = {
     "node": _node,
     "operation": _operation,
     "tensors": lambda fault: [printable(str(tensor), 60) for tensor in fault.tensors],
-    "others": lambda fault: listed(list(map(str, fault.tensors[1:]))),
+    "others": lambda fault: first_names(list(map(str, fault.tensors[1:]))),
     "nodes": lambda fault: (
-        f"{listed([each.path for each in fault.nodes])} {'computes' if len(fault.nodes) == 1 else 'compute'}"
+        f"{first_names([each.path for each in fault.nodes])} {'computes' if len(fault.nodes) == 1 else 'compute'}"
     ),
 }
 
@@ -308,7 +308,7 @@ def in_model(
             return f"CompileGraph crashes the process for the graph at {culprit}: {said}"
         return f"CompileGraph refuses the graph at {culprit}, and the session is not created: {said}"
     kind = "the output" if leave else "the tensor"
-    subject = f"{kind}s {listed(outputs)} are" if len(outputs) > 1 else f"{kind} {listed(outputs)} is"
+    subject = f"{kind}s {first_names(outputs)} are" if len(outputs) > 1 else f"{kind} {first_names(outputs)} is"
     place = "" if str(culprit) in said else f" ({culprit})"
     return f"{subject} wrong: {said}{place}"
 
@@ -318,7 +318,7 @@ def unknown(reason: str) -> str:
     return f"the result of its graph is not known: {reason}"
 
 
-def listed(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """Returns the names as text, separated by commas; of more than four, the first four and "..."."""
     return ", ".join(printable(name, 60) for name in names[:4]) + (", ..." if len(names) > 4 else "")
 

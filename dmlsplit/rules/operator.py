@@ -11,9 +11,10 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import THE_PAGE, Each, Finding, Findings, number_range, operator_rules, type_name
+from dmlsplit.rules._model import THE_PAGE, Each, Finding, Findings, operator_rules, type_name
 from dmlsplit.rules._sources import HEADER, JOIN_DESC, OBSERVED, OURS
 from dmlsplit.rules._views import DIMENSIONS, Aspect, OperatorView, TensorView
+from dmlsplit.system.printable import span_of
 from dmlsplit.targets.feature_levels import documented_support
 
 _RANK: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT})
@@ -43,10 +44,10 @@ def dimension_count_differs(o: OperatorView, parts: Sequence[TensorView]) -> Fin
     observed = o.target.builds[o.type][-1].dimension_counts
     if (count in documented) != (count in observed):
         message = (
-            f"is {count}: the documented table of feature level {level} allows {number_range(documented)}, "
-            f"builds of that level accept {number_range(observed)}"
+            f"is {count}: the documented table of feature level {level} allows {span_of(documented)}, "
+            f"builds of that level accept {span_of(observed)}"
         )
-        yield Finding("DimensionCount", message, number_range(documented), count, o.whole)
+        yield Finding("DimensionCount", message, span_of(documented), count, o.whole)
 
 
 @operator_rules(

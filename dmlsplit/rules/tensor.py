@@ -16,7 +16,7 @@ from dmlsplit.descriptors.enums import (
     TensorType,
 )
 from dmlsplit.rules import _examples as eg
-from dmlsplit.rules._model import Finding, Findings, TensorRule, number_range, type_name
+from dmlsplit.rules._model import Finding, Findings, TensorRule, type_name
 from dmlsplit.rules._sources import (
     BUFFER_DESC,
     CONSTANTS,
@@ -31,6 +31,7 @@ from dmlsplit.rules._sources import (
     TENSOR_TYPE,
 )
 from dmlsplit.rules._views import DIMENSIONS, Aspect, TensorView
+from dmlsplit.system.printable import span_of
 
 
 @TensorRule(
@@ -181,7 +182,7 @@ def dimension_count_out_of_range(t: TensorView) -> Findings:
 def dimension_count_not_supported(t: TensorView) -> Findings:
     count = t.desc.dimension_count
     if count not in t.support.dimension_counts:
-        limit = number_range(t.support.dimension_counts)
+        limit = span_of(t.support.dimension_counts)
         yield Finding("DimensionCount", f"is {count}; {t.support.tensor} accepts {limit}", limit, count)
 
 

@@ -1,4 +1,4 @@
-"""Converts integers that callers pass, or users type; for other values it raises an error that names the argument."""
+"""Converts integers: those that callers pass or users type, with errors that name the argument, and to 32 bits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from typing import Final
 
 _DECIMAL: Final = r" *(-?[0-9]{1,18}) *"
 """Compiled on first use."""
+
+
+def signed(number: int) -> int:
+    """Returns the value of a number's low 32 bits as a signed integer in two's complement: 2**31 gives -2**31."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def integer(value: object, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 # Compiled on first use.
@@ -46,3 +47,8 @@ def inert(text: str, *, colons_meant: bool = False) -> str:
     if "##" in text:
         text = re.sub(_MARKED, r"\\u0023", text)
     return text if colons_meant or "::" not in text else re.sub(_COMMAND, r"\1\\u003a", text)
+
+
+def span_of(values: Sequence[object]) -> str:
+    """Returns one or more successive values as text: the first and the last, "3_0-4_0", or the only one."""
+    return str(values[0]) if len(values) == 1 else f"{values[0]}-{values[-1]}"

@@ -71,7 +71,7 @@ def test_only_the_library_and_its_licence_are_kept(cache, monkeypatch, library):
     assert path.read_bytes() == CONTENT
     assert files(cache) == ["directml/torch-directml-1.0/LICENSE", "directml/torch-directml-1.0/libdirectml.so"]
     monkeypatch.setattr(fetching, "_download", lambda made, directory: pytest.fail("fetched twice"))
-    assert fetching.library(BUILD) == path == fetching.added(BUILD) / "libdirectml.so"
+    assert fetching.library(BUILD) == path == fetching.checked_folder(BUILD) / "libdirectml.so"
     assert fetching.remove(BUILD)
     assert files(cache) == []
     assert not fetching.remove(BUILD)
@@ -104,7 +104,7 @@ def test_a_library_that_was_changed_since_is_not_loaded(cache, monkeypatch):
     packages(monkeypatch, "some_directml/libdirectml.so")
     fetching.library(BUILD).write_bytes(b"something else")
     with pytest.raises(BuildError, match="not the expected file"):
-        fetching.added(BUILD)
+        fetching.checked_folder(BUILD)
 
 
 def test_a_wheel_without_the_library_fails(monkeypatch):
@@ -116,7 +116,7 @@ def test_a_wheel_without_the_library_fails(monkeypatch):
 def test_what_is_not_here_is_not_fetched_unasked(cache):
     command = r"dmlsplit library add torch-directml-1\.0' fetches it, 66 MB \(terms: .*LICENSE"
     with pytest.raises(NotAdded, match=command):
-        fetching.added(BUILD)
+        fetching.checked_folder(BUILD)
     assert files(cache) == []
 
 
@@ -139,7 +139,7 @@ def test_pip_takes_too_long(monkeypatch):
 def test_another_platform(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    for ask in (lambda: fetching.add(BUILD), lambda: fetching.added(BUILD), harness.harness.__wrapped__):
+    for ask in (lambda: fetching.add(BUILD), lambda: fetching.checked_folder(BUILD), harness.harness.__wrapped__):
         with pytest.raises(Unavailable, match=r"on x86-64, this is \w+ riscv64"):
             ask()
 

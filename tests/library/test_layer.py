@@ -24,7 +24,7 @@ from dmlsplit.library import layer
 from dmlsplit.library.asking import graph_steps
 from dmlsplit.library.catalogue import LINUX, WINDOWS, find_build
 from dmlsplit.library.errors import Unavailable
-from dmlsplit.library.fetching import added, is_added
+from dmlsplit.library.fetching import checked_folder, is_added
 from dmlsplit.library.harness import harness
 from dmlsplit.library.image import image
 from dmlsplit.library.process import CRASH, Library
@@ -52,7 +52,7 @@ def linux(newest, tmp_path_factory):
     """A folder with the newest build for Linux beneath the layer."""
     layer_of(LINUX)
     folder = tmp_path_factory.mktemp("linux")
-    shutil.copy(added(newest) / "libdirectml.so", folder)
+    shutil.copy(checked_folder(newest) / "libdirectml.so", folder)
     layer.install(folder)
     return folder / "libdirectml.so"
 
@@ -62,7 +62,7 @@ def windows(onnxruntime, tmp_path_factory):
     """A folder with ONNX Runtime 1.24.4 and its DirectML beneath the layer."""
     layer_of(WINDOWS)
     folder = tmp_path_factory.mktemp("windows")
-    for path in added(onnxruntime).glob("*.dll"):
+    for path in checked_folder(onnxruntime).glob("*.dll"):
         shutil.copy(path, folder)
     layer.install(folder)
     return folder
@@ -103,7 +103,7 @@ def test_a_library_for_linux_answers_as_without_the_layer(newest, linux, tmp_pat
     sessions = [f"session {steps}" for steps in (*programs, *(" ; ".join(graph_steps(each)) for each in graphs))]
     commands = [*(f"create {image(desc)}" for desc in descs), *sessions]
     lines = tmp_path / "calls.jsonl"
-    expected = replies(added(newest) / "libdirectml.so", commands)
+    expected = replies(checked_folder(newest) / "libdirectml.so", commands)
     assert replies(linux, commands, {**SILENT, "DMLSPLIT_LAYER_FILE": str(lines)}) == expected
     assert any(each.startswith(CRASH) for each in expected)
     written = [each for each in calls(lines.read_text("utf-8").splitlines()) if each[0]["Call"] == "CreateOperator"]
@@ -248,7 +248,7 @@ def test_objects_are_those_of_the_real_library(newest, objects, tmp_path, name):
     build = newest if name is None else find_build(name)
     if not is_added(build):
         pytest.skip(f"dmlsplit library add {name} has not been run")
-    real = added(build) / "libdirectml.so"
+    real = checked_folder(build) / "libdirectml.so"
     folder = tmp_path / "layer"
     folder.mkdir()
     shutil.copy(real, folder)
@@ -280,7 +280,7 @@ def test_objects_are_those_of_the_real_library(newest, objects, tmp_path, name):
 
 def test_a_device_that_cannot_be_watched_is_named(objects, newest, linux):
     variables = {**os.environ, **harness(LINUX).environment}
-    for library, said in ((added(newest) / "libdirectml.so", ""), (linux, "its calls are not written\n")):
+    for library, said in ((checked_folder(newest) / "libdirectml.so", ""), (linux, "its calls are not written\n")):
         command = [objects, library, "debug"]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout == "by another interface: 00000000\n"
@@ -374,7 +374,7 @@ def test_onnxruntime_answers_as_without_the_layer(onnxruntime, windows, tmp_path
     answers = []
     path = tmp_path / "calls.jsonl"
     monkeypatch.setenv("DMLSPLIT_LAYER_MESSAGES", "none")
-    for folder in (added(onnxruntime), windows):
+    for folder in (checked_folder(onnxruntime), windows):
         monkeypatch.setenv("DMLSPLIT_LAYER_FILE", f"Z:{path}")
         with OnnxRuntime(folder) as runtime:
             answers.append([runtime.ask(query) for query in queries])

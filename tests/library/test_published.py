@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from dmlsplit.library import ask_model
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import checked_folder
 from dmlsplit.library.models import FOLDED, PROVIDERS
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from tests.packaged import MODELS, model_of
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 def logged(onnxruntime, path):
     """The number of nodes on each provider, and where each named node is: from the log of a session without fusion."""
-    with OnnxRuntime(added(onnxruntime)) as runtime:
+    with OnnxRuntime(checked_folder(onnxruntime)) as runtime:
         record = runtime.ask(Query(path, config={"ep.dml.disable_graph_fusion": "1"}))
     assert record["session"] is True
     counts, places, provider = Counter(), {}, ""

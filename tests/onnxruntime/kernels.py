@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.formats import any_operator_json
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import checked_folder
 from dmlsplit.library.models import find_version
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from dmlsplit.targets.runtime_versions import key_of
@@ -398,7 +398,7 @@ def model(graph: str, opset: int) -> Any:
 def recorded(version: str) -> list[Any]:
     """The rows of a version."""
     found = []
-    with OnnxRuntime(added(find_version(version))) as runtime:
+    with OnnxRuntime(checked_folder(find_version(version))) as runtime:
         for graph, opset in samples():
             record = runtime.ask(Query(model(graph, opset).SerializeToString()))
             created = [event["desc"] for event in record.get("events", []) if event["call"] == "CreateOperator"]

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import onnx
 
 from dmlsplit.formats.onnx import loading
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import checked_folder
 from dmlsplit.library.models import find_version
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from tests.packaged import wheel_of
@@ -125,7 +125,7 @@ def main(folder: Path, versions: Sequence[str]) -> None:
     numbers: dict[str, int] = {}
     models: list[list[list[list[int]] | None]] = [[] for _ in PUBLISHED]
     for version in versions:
-        with OnnxRuntime(added(find_version(version))) as runtime:
+        with OnnxRuntime(checked_folder(find_version(version))) as runtime:
             for each, path, answers in zip(PUBLISHED, paths, models, strict=True):
                 query = Query(model_of(path, each.sizes).SerializeToString())
                 found = compiled(runtime.ask(query, 300))

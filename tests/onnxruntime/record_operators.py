@@ -22,7 +22,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import checked_folder
 from dmlsplit.library.models import PROVIDERS, find_version, providers
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from dmlsplit.targets.runtime_versions import find_runtime
@@ -205,7 +205,7 @@ def ask(version: str, path: Path, operators: Sequence[str] = ()) -> None:
     asked = [key for key in keys(runtime.newest_opset) if not operators or key.op in operators]
     wanted = [key for key in asked if key.text not in done]
     print(f"{len(wanted)} to ask, {len(done)} known", flush=True)
-    with OnnxRuntime(added(find_version(version))) as asked_runtime, path.open("a", encoding="utf-8") as file:
+    with OnnxRuntime(checked_folder(find_version(version))) as asked_runtime, path.open("a", encoding="utf-8") as file:
         recorder = Recorder(asked_runtime, version)
 
         def record(rows: Iterable[dict[str, Any]]) -> None:

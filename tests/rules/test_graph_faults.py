@@ -9,9 +9,9 @@ from dmlsplit.rules.graph_faults import (
     FaultKind,
     NodeName,
     TensorName,
+    first_names,
     happens,
     in_model,
-    listed,
     of_output,
     unknown,
 )
@@ -154,4 +154,8 @@ def test_the_faults_that_a_nodes_own_answer_stands_for():
 
 
 def test_of_names_the_first_four_are_listed():
-    assert [listed(list("abcdef"[:count])) for count in (1, 4, 5, 6)] == ["a", "a, b, c, d", *["a, b, c, d, ..."] * 2]
+    assert [first_names(list("abcdef"[:count])) for count in (1, 4, 5, 6)] == [
+        "a",
+        "a, b, c, d",
+        *["a, b, c, d, ..."] * 2,
+    ]

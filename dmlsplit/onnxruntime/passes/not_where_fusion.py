@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from dmlsplit.models.graph import Graph, Node
-
-_MOST_STEPS = 9
-"""The most times that ONNX Runtime repeats its rules."""
+from dmlsplit.onnxruntime.passes.patterns import ROUNDS
 
 
 def not_where_fusion(graph: Graph) -> None:
@@ -22,9 +20,9 @@ def not_where_fusion(graph: Graph) -> None:
 
 
 def later_not_where_fusion(graph: Graph) -> None:
-    """Fuses, in place and repeatedly, each Where with the Not in front of it, including further Nots and those of
-    branches that have taken the places of their Ifs."""
-    for _ in range(_MOST_STEPS):
+    """Fuses, in place, each Where with the Not in front of it, including further Nots and those of branches that have
+    taken the places of their Ifs, as often as ONNX Runtime repeats it after `not_where_fusion`."""
+    for _ in range(ROUNDS - 1):
         if not _fuse_all(graph, (), apart=False):
             break
 
