@@ -4,5 +4,8 @@
 
 void DMS_NAME(dms_copy_moves)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    DMS_NAME(copy_batches)(c, tables, split, DMS_SMALL_BLOCK / c->row, c->row, stores, dms_copy_channels);
+    if (dms_is_streamed(stores))
+        DMS_NAME(copy_batches)(c, tables, split, DMS_SMALL_BLOCK / c->row, c->row, stores, dms_copy_channels);
+    else
+        dms_copy_channels(c, tables, split, stores);
 }
