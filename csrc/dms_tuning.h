@@ -117,7 +117,11 @@ enum {
     DMS_NEAR_SHARE = 4,                 /* rows of the target are near each other at this part of the distance of the source's. Zen 4 */
     DMS_LONG_COLUMN = 2048,             /* least rows of columns of bytes that are stored four lines at a time. Zen 5 */
     DMS_STREAMED_HIGH = 3,              /* height of a tile past the caches in squares. Zen 5, */
-    DMS_STREAMED_LOWER = 2,             /* and on others, and if rows of the source share sets of the first-level cache: 0.75 to 0.95 of the time of one square or 3. Zen 4 */
+    DMS_STREAMED_LOWER = 2,             /* and on others, and if rows of the source share sets of the first-level cache: 0.75 to 0.95 of the time of one square or 3 (Zen 4); and
+                                           where pages are fetched: 0.8 to 1 of it (Intel) */
+    DMS_FETCHED_WITHIN = 4095,          /* bytes between rows of 8-byte elements up to which the next tile is prefetched where pages are fetched: from a page on 1.1 to 1.3 times
+                                           the time without, */
+    DMS_FETCHED_WITHIN_OF_4 = 256,      /* and of 4-byte ones; of fewer bytes none are: up to 1.3 times. Intel */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
     DMS_GATHERED_HIGH = 4,              /* height in squares of a tile whose lines are gathered, */
