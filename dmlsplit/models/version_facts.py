@@ -117,6 +117,11 @@ class VersionFacts(Protocol):
         return self.traits.folds_halves & self.operators_in_file
 
     @property
+    def fuses_doubles(self) -> bool:
+        """True if factors and Transposes become part of a MatMul of DOUBLE on the CPU; False without a MatMul."""
+        return "MatMul" in self.operators_in_file and self.traits.fuses_doubles
+
+    @property
     def checks_factors(self) -> bool:
         """True if a factor of a product must not have more dimensions than what it scales; False without a MatMul."""
         return "MatMul" in self.operators_in_file and self.traits.checks_factors

@@ -87,8 +87,7 @@ def _running(graphs: Sequence[SessionGraph]) -> int | None:
     is not known which Transposes are removed, or which nodes replace one."""
     count = 0
     for graph in graphs:
-        transposes = any(node.op_type == "Transpose" for node in graph.graph.nodes)
-        if not graph.runtime.observed or (transposes and moved(graph) is None) or _fuses_on_cpu(graph):
+        if not graph.runtime.observed or _may_lose_transposes(graph) or _fuses_on_cpu(graph):
             return None
         merged = merged_casts(graph)
         if merged is None:
@@ -99,6 +98,18 @@ def _running(graphs: Sequence[SessionGraph]) -> int | None:
                 return None
             count += made
     return count
+
+
+def _may_lose_transposes(graph: SessionGraph) -> bool:
+    """True if it is not known which Transposes are moved, and one may be: over a node, or into the constant in front of
+    a DequantizeLinear."""
+    transposes = [node for node in graph.graph.nodes if node.op_type == "Transpose"]
+    if not transposes or moved(graph) is not None:
+        return False
+    left = optimized(graph).nodes
+    return any(Doubt.TRANSPOSED in node.doubts for node in left) or any(
+        each.op_type == UNMERGED for node in transposes for each in node.producers
+    )
 
 
 def _fuses_on_cpu(graph: SessionGraph) -> bool:

@@ -83,6 +83,9 @@ class RuntimeTraits:
     """True if Casts of version 21 or newer become part of the LayerNormalization that replaces nodes around them."""
     checks_factors: bool = False
     """True if a factor becomes part of a MatMul only if it has no more dimensions than what it scales."""
+    fuses_doubles: bool = False
+    """True if factors become part of a MatMul of DOUBLE, and if the CPU has a kernel for the FusedMatMul that takes a
+    Transpose of that type; False if session creation fails with it."""
     adds_vectors_later: bool = False
     """True if a LayerNormalization of a sum is also fused with a vector that is added to a product in front of it."""
     checks_scales: bool = False
@@ -298,6 +301,7 @@ _1_30: Final = replace(
     reads_half_epsilons=True,
     normalizes_new_casts=True,
     adds_vectors_later=True,
+    fuses_doubles=True,
     dequantizes_before_quantized_alone=True,
     passed_by_transposes=_1_24.passed_by_transposes | {"Elu", "Gather"},
     passes_splits=True,

@@ -132,10 +132,10 @@ PASSES: Final = (
     _pass(2, bias_gelu_fusion, "Erf Tanh"),
     _pass(2, later_matmul_add_fusion, "MatMul", "fuses_attentions"),
     _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean", "checks_scales adds_vectors_later"),
-    _pass(2, matmul_transpose_fusion, "Transpose"),
-    _pass(2, matmul_scale_fusion, "MatMul", "checks_factors"),
-    _pass(2, matmul_activation_fusion, "Softmax", "checks_factors"),
-    _pass(2, later_matmul_fusion, "Transpose", "checks_factors"),
+    _pass(2, matmul_transpose_fusion, "Transpose", "fuses_doubles"),
+    _pass(2, matmul_scale_fusion, "MatMul", "checks_factors fuses_doubles"),
+    _pass(2, matmul_activation_fusion, "Softmax", "checks_factors fuses_doubles"),
+    _pass(2, later_matmul_fusion, "Transpose", "checks_factors fuses_doubles"),
     _pass(2, dml_operator_fusion),
 )
 """The passes that replace or fuse nodes. ONNX Runtime repeats those of level 2 until nothing changes; this order makes

@@ -13,7 +13,15 @@ from typing import Final
 from onnx import helper
 
 from dmlsplit.models.graph import Graph, Node, Value, attribute
-from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_once, is_shared, other, producer, reader
+from dmlsplit.onnxruntime.passes.patterns import (
+    are_of,
+    are_placed_together,
+    is_read_once,
+    is_shared,
+    other,
+    producer,
+    reader,
+)
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _EPSILON: Final = 1e-5
@@ -32,7 +40,7 @@ def layer_norm_fusion(graph: Graph) -> None:
 
 
 def later_layer_norm_fusion(graph: Graph) -> None:
-    """Fuses, in place, nodes on DirectML into LayerNormalizations, if the version does so only after nodes are
+    """Fuses, in place, nodes on one provider into LayerNormalizations, if the version does so only after nodes are
     placed."""
     if not graph.facts.makes_layer_norms:
         _fuse_all(graph, placed=True)
@@ -41,7 +49,7 @@ def later_layer_norm_fusion(graph: Graph) -> None:
 def _fuse_all(graph: Graph, *, placed: bool) -> None:
     for node in graph.nodes:
         nodes = _normalization(graph, node) if node.op_type == "ReduceMean" and node in graph else None
-        if nodes is None or (placed and not are_on_dml(graph, nodes)):
+        if nodes is None or (placed and not are_placed_together(graph, nodes)):
             continue
         if not is_shared(node.inputs[0], (each for each in nodes if node.inputs[0] in each.inputs), placed=placed):
             continue
@@ -74,7 +82,11 @@ def _why_unfit(graph: Graph, source: Value, scale: Value) -> str:
 
 def _is_only_normalized(graph: Graph, cast: Node, nodes: list[Node], *, placed: bool) -> bool:
     """True for a Cast that only a normalization reads, and that the version removes with it."""
-    if cast.op_type != "Cast" or not graph.facts.normalizes_casts or (placed and not are_on_dml(graph, [cast])):
+    if (
+        cast.op_type != "Cast"
+        or not graph.facts.normalizes_casts
+        or (placed and not are_placed_together(graph, [cast]))
+    ):
         return False
     return is_read_once(cast, 1 + sum(each.op_type == "Sub" for each in nodes))
 

@@ -47,6 +47,8 @@ def matmul_scale_fusion(graph: Graph) -> None:
     """Fuses, in place and repeatedly, the Muls and Divs by one constant number with the MatMul that reads them, or
     whose only reader they are. A Mul or Div in front of a MatMul stays if it has other readers."""
     products = [node for node in graph.nodes if node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2]
+    if not graph.facts.fuses_doubles:
+        products = [node for node in products if graph.facts.data_type(node.inputs[0].known_type) != "DOUBLE"]
     while products:
         products = [node for node in products if _takes_factors(graph, node)]
 

@@ -13,10 +13,12 @@ from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, product_of
 from dmlsplit.onnxruntime.passes.transposed_tensors import permutation
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
+_ON_CPU: Final = frozenset({"FLOAT", "DOUBLE"})
+"""The types of products on the CPU, which has no kernel for the others."""
 
 
 def matmul_transpose_fusion(graph: Graph) -> None:
-    """Fuses, in place, the Transposes that a MatMul or FusedMatMul on DirectML reads with it. A Transpose with other
+    """Fuses, in place, the Transposes that a MatMul or FusedMatMul reads with it. A Transpose with other
     readers stays. A factor in front of such a Transpose is also fused."""
     fuse_transposes(graph)
 
@@ -26,9 +28,9 @@ def fuse_transposes(graph: Graph) -> bool:
     changed = False
     for node in graph.nodes:
         is_product = node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2
-        if not is_product or not graph.facts.on_dml(node.index):
-            continue
-        if any(graph.facts.data_type(value.known) not in _TYPES for value in node.inputs):
+        on_dml = graph.facts.on_dml(node.index) if is_product else None
+        types = {graph.facts.data_type(value.known) for value in node.inputs}
+        if on_dml is None or not types <= (_TYPES if on_dml else _ON_CPU):
             continue
         if not all(_cast_first(graph, value) for value in dict.fromkeys(node.inputs)):
             node.doubts |= {Doubt.FUSED}
@@ -43,6 +45,8 @@ def fuse_transposes(graph: Graph) -> bool:
             turned = [None if each is not None and each[1] else each for each in turned]
         if any(turned):
             _fuse(graph, node, before, turned)
+            if not on_dml and "DOUBLE" in types and not graph.facts.fuses_doubles:
+                graph.failing[node] = "becomes a FusedMatMul of DOUBLE, for which the CPU has no kernel"
             changed = True
     return changed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -92,6 +92,15 @@ def has_number(graph: Graph, node: Node, wanted: float) -> Value | None:
 def are_on_dml(graph: Graph, nodes: Iterable[Node]) -> bool:
     """True if DirectML runs all nodes."""
     return all(graph.facts.on_dml(index) is True for node in nodes for index in node.origins)
+
+
+def are_placed_together(graph: Graph, nodes: Sequence[Node]) -> bool:
+    """True if one provider runs all nodes, and has kernels for their types: those of FLOAT16 on the CPU have no
+    provider until ONNX Runtime inserts Casts around them."""
+    if are_on_dml(graph, nodes):
+        return True
+    halves = (graph.facts.data_type(value.known_type) == "FLOAT16" for node in nodes for value in node.inputs)
+    return all(graph.facts.on_dml(index) is False for node in nodes for index in node.origins) and not any(halves)
 
 
 def are_of(graph: Graph, nodes: Iterable[Node], types: Iterable[str]) -> bool:
