@@ -1,6 +1,6 @@
 /* dms_confirm.c - confirms that a plan addresses the bytes that its geometry describes
  *
- * Nothing here is shared with the planner: geometries are read anew, and each rewriting is accepted only if it
+ * Nothing here is shared with the planner: geometries are read independently, and each rewriting is accepted only if it
  * preserves every address. A kernel that copies what a nest of loops describes is then right for the geometry.
  */
 #define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv */

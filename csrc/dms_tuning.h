@@ -22,9 +22,9 @@ enum {
     DMS_INTEL_CLAIM = 1,                /* times level 2, from which lines are claimed. Intel */
     DMS_FAMILY_OF_ZEN4 = 25,            /* of AMD: long pieces are not left to memcpy (1.3 to 1.8 times the time), lines are prefetched 1.5 KiB ahead (0.65 to 0.85), streamed
                                            and cached tiles of transposes are lower (0.55 to 0.95), and fills claim no lines (0.45 to 0.75). Zen 4 */
-    DMS_LAST_OF_ZEN3 = 0x0f,            /* the last of the models of that family from 0x00 on, */
-    DMS_LATER_ZEN3 = 0x20, DMS_LAST_LATER_ZEN3 = 0x5f,      /* and the later ones, which are no Zen 4: */
-    DMS_MOST_GATHERED = 256,            /* bytes that transposes on these gather of each row before they store them past the caches. One core copies 24 MB at 14 to 18 GB/s
+    DMS_LAST_OF_ZEN3 = 0x0f,            /* AMD family 25: models 0x00-0x0f are Zen 3. AMD */
+    DMS_LATER_ZEN3 = 0x20, DMS_LAST_LATER_ZEN3 = 0x5f,      /* models 0x20-0x5f are also Zen 3. AMD */
+    DMS_MOST_GATHERED = 256,            /* bytes that transposes on Zen 3 gather of each row before they store them past the caches. One core copies 24 MB at 14 to 18 GB/s
                                            to one place, at 11 to 13 by single lines in turns to three or four, at 15 to 17 by 256 or 512 bytes in turns. Zen 3 */
     DMS_LEAST_MEASURED = 512 << 20,     /* traffic of the smallest run for which the machine is measured: 60 ms at 8.5 GB/s. Derived */
     DMS_MEASURED_TICKS = 120000000,     /* ticks of the CPU's clock that measuring takes: 60 ms at 2 GHz. Derived */
@@ -33,13 +33,13 @@ enum {
     DMS_MEASURED_ROUNDS = 6,            /* all of which have to agree. Not recorded */
     DMS_MEASURED_MARGIN = 10,           /* the faster way has to win by one part in this many. Not recorded */
     DMS_MEASURED_SIDE = 1024,           /* elements of 4 bytes: rows and columns of the matrix. Derived: COPIED */
-    DMS_MEASURED_COPIED = 4 << 20,      /* of a copy within the last level. Not recorded */
-    DMS_MEASURED_STREAMED = 16 << 20,   /* and beyond it. Not recorded */
-    DMS_MEASURED_FILLED = 12 << 20,     /* of a fill that the last level holds, */
-    DMS_MEASURED_RUN = 2048,            /* and of what it repeats. Zen 4, Zen 5: where plain and claimed stores differ the most */
-    DMS_MEASURED_PIECE = 1 << 18,       /* of pieces that memcpy or a loop copies. Not recorded */
-    DMS_TUNED_ROUNDS = 32,              /* rounds of dmlsplit tune, */
-    DMS_MEASURED_OUTLIERS = 8,          /* of which one in this many may disagree. Not recorded */
+    DMS_MEASURED_COPIED = 4 << 20,      /* bytes of a copy within the last-level cache. Not recorded */
+    DMS_MEASURED_STREAMED = 16 << 20,   /* bytes of a copy beyond the last-level cache. Not recorded */
+    DMS_MEASURED_FILLED = 12 << 20,     /* bytes of a fill within the last-level cache. Zen 4, Zen 5 */
+    DMS_MEASURED_RUN = 2048,            /* bytes that this fill repeats. Zen 4, Zen 5: where plain and claimed stores differ the most */
+    DMS_MEASURED_PIECE = 1 << 18,       /* bytes of a piece that memcpy or a loop copies. Not recorded */
+    DMS_TUNED_ROUNDS = 32,              /* rounds of dmlsplit tune. Not recorded */
+    DMS_MEASURED_OUTLIERS = 8,          /* one in this many rounds of dmlsplit tune may disagree. Not recorded */
     DMS_NEAREST_AHEAD = 1536,           /* the other distance of prefetches that is tried: 18 cases of rows and long pieces took 0.99 of the time of 1024, 0.98 to 1 of that of
                                            4096. Zen 4 */
 

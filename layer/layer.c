@@ -1,6 +1,6 @@
-/* layer.c - DirectML with a layer over it: every call goes on to the real library, and those that say what a program computes are written
+/* layer.c - the functions of DirectML: each forwards to the real library, and calls that show what the program computes are logged
  *
- * The calls are answered by the real library, whose objects and results the program gets; see objects.h and output.h.
+ * The program gets the real library's results, and its objects behind wrappers; see objects.h and output.h.
  */
 #include "objects.h"
 #include "output.h"
@@ -48,7 +48,8 @@ static layer_call begin(const char *name, void *self)
 /* The release that the environment names, or the highest level of the device. */
 static uint32_t target_of(layer_object *device)
 {
-    static const uint32_t levels[] = {0x1000, 0x2000, 0x2100, 0x3000, 0x3100, 0x4000, 0x4100, 0x5000, 0x5100, 0x5200, 0x6000, 0x6100, 0x6200, 0x6300, 0x6400};
+    static const uint32_t levels[] = {0x1000, 0x2000, 0x2100, 0x3000, 0x3100, 0x4000, 0x4100, 0x5000,
+                                      0x5100, 0x5200, 0x6000, 0x6100, 0x6200, 0x6300, 0x6400};
     enum { COUNT = sizeof levels / sizeof levels[0], FEATURE_LEVELS = 1 };
     const levels_query query = {COUNT, levels};
     const uint32_t release = layer_release();
@@ -63,7 +64,7 @@ static uint32_t target_of(layer_object *device)
     return device->level;
 }
 
-/* The call's return is written; where it failed, a sentence is said. */
+/* Writes the return value; on failure also prints an explanation. */
 static void returned(const layer_call *call, HRESULT result, const layer_copy *copy, layer_object *device)
 {
     char *sentence = NULL;
@@ -76,7 +77,7 @@ static void returned(const layer_call *call, HRESULT result, const layer_copy *c
     free(sentence);
 }
 
-/* Of a void function, whose mistakes remove the device. */
+/* Like `returned`, for void functions, which report errors by removing the device. */
 static void done(const layer_call *call, layer_object *object)
 {
     layer_object *const device = device_of(object);
@@ -92,7 +93,7 @@ static void done(const layer_call *call, layer_object *object)
     free(sentence);
 }
 
-/* The real objects of an array, in memory to be freed; NULL where the array is to be passed on as it is. */
+/* Returns the real objects of an array, which the caller frees; NULL if the array is passed on unchanged. */
 static void **real_array(void *const *objects, uint32_t count)
 {
     void **const real = objects == NULL || count == 0 || count > UINT32_MAX / sizeof *real ? NULL : malloc(count * sizeof *real);

@@ -28,7 +28,8 @@ static bool is_known(const layer_kind *kind, const guid *iid)
 
 layer_object *layer_object_of(void *object)
 {
-    static const layer_kind *const kinds[] = {&layer_devices, &layer_operators, &layer_compiled_operators, &layer_initializers, &layer_tables, &layer_recorders};
+    static const layer_kind *const kinds[] = {&layer_devices,      &layer_operators, &layer_compiled_operators,
+                                              &layer_initializers, &layer_tables,    &layer_recorders};
     for (size_t i = 0; object != NULL && i < sizeof kinds / sizeof kinds[0]; i++)
         if (*(const void *const *)object == kinds[i]->functions)
             return object;

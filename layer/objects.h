@@ -1,8 +1,7 @@
-/* objects.h - objects of the real library, each behind one of the layer's
+/* objects.h - wrappers around the objects of the real library
  *
- * An object of the layer has a real one, counts no references of its own and answers nothing by itself: both live, are counted and are named as
- * one. The real one holds it as private data, and so it is found again, and ends, with the real one. What a program asks for by an interface that is
- * not known here it gets as the real library gives it.
+ * A layer object wraps a real object. The pair shares one lifetime, reference count and name. The real object holds the wrapper as private data, so
+ * the wrapper is found through it and released with it. Requests for unknown interfaces return the real object.
  */
 #pragma once
 

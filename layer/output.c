@@ -32,7 +32,7 @@ void layer_add(layer_text *text, const char *piece)
     add_part(text, piece, strlen(piece));
 }
 
-/* As printf has it, but for the conversion of 64-bit numbers, which differs among C libraries. */
+/* Appends a decimal number; printf's 64-bit formats differ between C libraries. */
 void layer_add_number(layer_text *text, uint64_t number)
 {
     char digits[21];

@@ -47,14 +47,16 @@ void layer_key_number(layer_call *call, const char *key, uint64_t number);
 void layer_submit(layer_call *call);
 void layer_stop(layer_call *call);
 
-/* Writes the line of the return; of a void function `result` is NULL, and `removed` why the device was removed by it, or 0. `sentence` may be NULL. */
+/* Writes the line of the return. For a void function `result` is NULL, and `removed` is the reason if the function removed the device, or 0.
+ * `sentence` may be NULL. */
 void layer_returned(const layer_call *call, const HRESULT *result, HRESULT removed, const char *sentence);
 
-/* Gives a sentence to whoever is to get it. */
+/* Sends a message to the configured outputs. */
 void layer_say(const char *sentence);
 
-/* What is said of a call that failed: what it returned and why, as far as known. To be freed; NULL where there is no memory for it. */
+/* Returns the message for a failed call: its result and, if known, the reason. The caller frees it; NULL if out of memory. */
 char *layer_sentence(const layer_call *call, const char *did, HRESULT result, const layer_copy *copy, uint32_t target);
 
-/* What is said before CreateOperator of a descriptor that makes this release read what is not there; NULL where nothing is known of that. */
+/* Returns the message for a descriptor with which CreateOperator of this release reads memory out of bounds. The caller frees it; NULL if it is not
+ * known to do that, or if out of memory. */
 char *layer_warning(const layer_copy *copy, uint32_t target);

@@ -5,45 +5,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A function of the real library, which lies beside this one; NULL where there is none. */
+/* Returns a function of the real library, which is in the same folder as this one; NULL if it has none by this name. */
 void *layer_real_function(const char *name);
 
-/* A function that the program exports by this name; NULL where there is none. */
+/* Returns a function that the program exports; NULL if it exports none by this name. */
 void *layer_function_of_program(const char *name);
 
-/* The value of an environment variable in UTF-8, to be freed; NULL where it is not set or empty. */
+/* Returns the value of an environment variable in UTF-8, which the caller frees; NULL if it is not set or empty. */
 char *layer_variable(const char *name);
 
-/* Whether a byte of this process's memory can be read. */
+/* Returns true if a byte of this process's memory can be read. */
 bool layer_is_readable(const void *byte);
 
-/* Before a variable that each thread has one of. */
+/* Storage class of thread-local variables. */
 #if defined(_MSC_VER)
 #define LAYER_THREAD __declspec(thread)
 #else
 #define LAYER_THREAD _Thread_local
 #endif
 
-/* One lock for the whole layer; it is not taken twice. */
+/* The lock of the whole layer; it is not recursive. */
 void layer_lock(void);
 void layer_unlock(void);
 
-/* Adds to a number, whatever other threads do; the sum. */
+/* Adds to a number atomically, and returns the sum. */
 uint32_t layer_plus(uint32_t *number, int32_t by);
 
-/* The next number, from 1. */
+/* Returns the next number of a sequence that starts with 1; atomic. */
 uint64_t layer_next_number(void);
 
 uint64_t layer_nanoseconds(void);
 uint64_t layer_thread(void);
 uint64_t layer_process(void);
 
-/* A file to which lines are appended, each of them whole whatever other threads and processes append; NULL where it cannot be opened. */
+/* A file to which threads and processes append lines, each atomically. layer_open returns NULL if it cannot be opened. */
 typedef struct layer_file layer_file;
 layer_file *layer_open(const char *path);
 void layer_append(layer_file *file, const char *text, size_t length);
 
 void layer_to_standard_error(const char *text, size_t length);
 
-/* To the debugger; where there is none, nothing happens. The text is terminated. */
+/* Sends a null-terminated text to the debugger, if there is one. */
 void layer_to_debugger(const char *text);

@@ -80,8 +80,8 @@ def check_files(
 
     `windows` and `windows_ml` name targets as in find_target.
 
-    Raises ValueError for an unknown level, release, version or assumption, for several targets at once, and for sizes
-    that are no sizes; TypeError, which names the argument and the place in it, for values of a wrong type.
+    Raises ValueError for an unknown level, release, version or assumption, for several targets at once, and for
+    invalid sizes; TypeError, which names the argument and the place in it, for values of a wrong type.
     """
     from dmlsplit.checking.front_ends import Given, given_for
     from dmlsplit.formats.arguments import inputs_of

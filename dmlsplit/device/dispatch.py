@@ -202,8 +202,8 @@ def _memory_range(binding: BufferBinding, *steps: Step) -> MemoryRange:
 
 @record
 class _Bound:
-    """A call of the C core on addresses; it keeps their memory alive, because the table may be bound anew during the
-    run."""
+    """A call of the C core on addresses; it keeps their memory alive, because the table may be bound again during
+    the run."""
 
     function: Callable[..., object]
     arguments: tuple[Any, ...]

@@ -127,8 +127,8 @@ class Loops(NamedTuple):
         return list(accumulate(self.lengths, initial=0))
 
     def distinct(self) -> Loops:
-        """Returns the loops with duplicate parts removed, which fold and fit alike; the first part stays even so, so
-        that several remain several."""
+        """Returns the loops with duplicate parts removed, which fold and fit alike; the first part is kept even if
+        duplicated, so a multi-part loop stays one."""
         first, *parts = zip(self.strides[1:], self.lengths, strict=True)
         rows, lengths = zip(*[first, *dict.fromkeys(parts)], strict=True)
         return Loops(self.sizes, (self.strides[0], *rows), self.axis, lengths)

@@ -67,7 +67,7 @@ def _type_step(own: int, new: int) -> str:
 
 
 def summary(found: Legalization) -> str:
-    """Describes a rewriting in a few words: the data type and the sizes of its operator, "UINT32 {1,1,8,16}", or the
+    """Returns a rewriting in a few words: the data type and the sizes of its operator, "UINT32 {1,1,8,16}", or the
     number of its operators, "3 operators of UINT32"."""
     if not found.operators:
         return "nothing, because it has no elements"

@@ -47,7 +47,7 @@ def _kept(desc: Any, target: Target) -> Any:
 
 
 def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
-    """As `legalized`, searched anew."""
+    """Returns the same as `legalized`, without its cache."""
     report = evaluate(desc, target)
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:

@@ -171,8 +171,8 @@ def _helps(finding: GraphFinding, chosen: int, change: Change) -> Helps:
 
 
 def _kinds(found: Iterable[GraphFinding]) -> Counter[FaultKind | None]:
-    """Counts the errors of each kind of fault; the key None counts the findings that say that something is not
-    known."""
+    """Returns the number of errors of each kind of fault; the key None counts the findings that say that something is
+    not known."""
     return Counter(
         None if each.fault is None else each.fault.kind for each in found if each.fault is None or _severe(each)
     )

@@ -89,7 +89,7 @@ def _content(
     others: Sequence[Edit] = (),
 ) -> list[Part] | None:
     """Returns the content of the graph or function at field `body` with the nodes `new` in place of `old`, as parts;
-    None if nothing changed. `number` is the field number of nodes in it, `others` are changed fields that are no nodes.
+    None if nothing changed. `number` is the field number of nodes in it, `others` are changed fields other than nodes.
     """
     written = list(_written(source, new, number))
     staying = {node.start for node in written}

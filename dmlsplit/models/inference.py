@@ -100,8 +100,8 @@ class Fault(NamedTuple):
 
 
 def fault_of(faults: str, *, of_new: bool = False) -> Fault | None:
-    """Returns the first fault in onnx's text for which ONNX Runtime does not load the model, or, if `of_new`, for which
-    only versions do not that check windows; None if there is none."""
+    """Returns the first fault in onnx's text for which ONNX Runtime does not load the model or, if `of_new`, for which
+    only versions that check windows do not load it; None if there is none."""
     for found in re.finditer(_FAULT, faults.replace(_FAULTS_INSIDE, "\n")) if faults else ():
         operator, name, message = found.groups(default="")
         text = f"{operator}: {message}"
@@ -256,10 +256,10 @@ atexit.register(_worker.close)
 
 
 def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[onnx.NodeProto] | None = None) -> None:
-    """Changes, in place, what makes onnx crash, err or keep quiet: a Split with more outputs than num_outputs, and a
-    node whose operator onnx does not know, become nodes that infer nothing; an attribute whose default inference
-    mistakes is written out; domains without an opset import get one. `own` are the nodes of the model itself, including
-    those inside nodes, if the caller has them.
+    """Changes, in place, what makes onnx crash, give wrong results or hide errors: a Split with more outputs than
+    num_outputs, and a node whose operator onnx does not know, become nodes that infer nothing; an attribute whose
+    default inference mistakes is written out; domains without an opset import get one. `own` are the nodes of the model
+    itself, including those inside nodes, if the caller has them.
 
     One unknown operator in a model is enough for onnx not to tell where inference fails.
     """

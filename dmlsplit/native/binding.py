@@ -60,7 +60,7 @@ class BoundMemory(NamedTuple):
 
 
 def bind(tensor: BoundTensor, value: object) -> BoundMemory:
-    """Resolves an ndarray or raw memory to the memory of a tensor. Raises BindingError, which names the tensor and both
+    """Returns the memory of a tensor for an ndarray or raw memory. Raises BindingError, which names the tensor and both
     sides of a mismatch, if it does not fit.
 
     An ndarray of the tensor's shape and dtype binds by its own strides; so does a tensor of another library, exported

@@ -212,7 +212,7 @@ def explain(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Explanation:
-    """Explains how one version of ONNX Runtime treats a node of a model, pass by pass.
+    """Returns how one version of ONNX Runtime treats a node of a model, pass by pass.
 
     `node` is its path as `check` prints it, its name, or the name of one of its outputs; a suffix #2 selects the third
     of several. A number is the node's index in the JSON of `check`. The other arguments are those of `on_onnxruntime`;

@@ -25,7 +25,7 @@ def graphs_of_model(model: SessionModel, runtime: Runtime, options: SessionOptio
 
 def new_graphs(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Iterator[SessionGraph]:
     """Yields the graphs of a model in a session, each after the graphs inside its nodes: ONNX Runtime fuses the inner
-    ones first. They are made anew."""
+    ones first. They are not cached."""
     return _with_inner(partial(SessionGraph, model, runtime, options), model.session, model.run, None)
 
 

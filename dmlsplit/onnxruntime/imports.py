@@ -144,7 +144,7 @@ def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
 
 
 def _never_written(graphs: Iterable[onnx.GraphProto]) -> Iterator[str]:
-    """Yields the outputs of graphs that are no input, initializer or result there."""
+    """Yields the outputs of graphs that are neither an input nor an initializer, and that no node writes."""
     for each in graphs:
         given = {value.name for value in (*each.input, *each.initializer)}
         given.update(tensor.values.name for tensor in each.sparse_initializer)

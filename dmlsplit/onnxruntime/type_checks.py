@@ -63,7 +63,7 @@ def check_types(scope: Scope) -> None:
     operator does not accept, reads two types where they must be one, is declared to write another type than it does, or
     hands a body a tensor of another shape than the body declares. `scope` is that of the model's graph.
 
-    Unknown types, types that are no tensors, and operators of other domains are not checked. Which types Split and
+    Unknown types, types other than tensors, and operators of other domains are not checked. Which types Split and
     Concat accept is a rule of their own.
     """
     opset = scope.origin.opset or LARGEST_OPSET

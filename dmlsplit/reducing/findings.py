@@ -30,10 +30,10 @@ _CONSEQUENCES: Final = frozenset(
         *("node/shape-unknown", "model/session-fails", "model/unregistered-domain"),
     }
 )
-"""Rules that say of a node what another one, or too little knowledge, does to it, and of a failed session no more than
-`_of_session` does."""
+"""Rules that report the consequences of another node's fault or of missing knowledge and, for a failed session, no more
+than `_of_session` does."""
 _SAID_MORE_EXACTLY: Final = {rule: {fault.rule for fault in faults} for rule, faults in FAULTS.items()}
-"""What is said of a node where its graph is not known as a whole -> what is said of that graph once it is."""
+"""Maps a rule about a node whose graph is not known as a whole to the rules that replace it once the graph is known."""
 _ORDER: Final = tuple(Severity)
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 
@@ -132,7 +132,7 @@ def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagno
 
 
 def _of_diagnostic(found: Diagnostic, node: str = "") -> Finding:
-    """Converts a diagnostic to a finding about `node` or, if that is "", about the node that the diagnostic names; its
+    """Returns a diagnostic as a finding about `node` or, if that is "", about the node that the diagnostic names; its
     message includes the member."""
     steps = found.location.steps
     message = f"{steps_text(steps)}: {found.message}" if steps else found.message

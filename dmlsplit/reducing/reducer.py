@@ -61,7 +61,7 @@ class Reducer:
     def __init__(
         self, model: onnx.ModelProto, question: Question, check: Check, progress: Callable[[str], None]
     ) -> None:
-        """Makes the Reducer of a model, which `check` must say is wrong. `progress` is called with a line of text for
+        """Makes the Reducer of a model; `check` must reject the model. `progress` is called with a line of text for
         each step."""
         self.model = model
         self.shapes: dict[str, Shape] = {}
@@ -175,13 +175,13 @@ class Reducer:
         return self.model is not before
 
     def _reduce_graphs(self) -> None:
-        """Removes nodes from the graphs inside nodes, and outputs of Ifs, as far as the model is still wrong."""
+        """Removes nodes from the graphs inside nodes, and outputs of Ifs, as long as the model is still wrong."""
         for number in range(sum(1 for _ in inner_scopes(self._cut().scope))):
             self._remove_inner(number)
         self._drop_outputs()
 
     def _remove_inner(self, number: int) -> None:
-        """Removes nodes from graph `number` of those inside nodes, as far as the model is still wrong."""
+        """Removes nodes from graph `number` of those inside nodes, as long as the model is still wrong."""
         scope = next((each for i, each in enumerate(inner_scopes(self._cut().scope)) if i == number), None)
         if scope is None:
             return
@@ -203,7 +203,7 @@ class Reducer:
         return self._take(candidate)
 
     def _drop_outputs(self) -> None:
-        """Removes outputs of If nodes that nothing reads, as far as the model is still wrong."""
+        """Removes outputs of If nodes that nothing reads, as long as the model is still wrong."""
 
         def candidates() -> Iterator[onnx.ModelProto]:
             for place in range(len(self.model.graph.node)):
@@ -213,8 +213,8 @@ class Reducer:
             pass
 
     def _pass_by(self) -> None:
-        """Removes nodes whose readers can read one of the node's inputs, of the same type and shape, instead, as far as
-        the model is still wrong."""
+        """Removes nodes whose readers can read one of the node's inputs, of the same type and shape, instead, as long
+        as the model is still wrong."""
         place = 0
         while place < len(self.model.graph.node):
             scope = self._cut().scope

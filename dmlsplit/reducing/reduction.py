@@ -32,7 +32,7 @@ class NothingWrongError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A model reduced as far as it is still wrong.
+    """A model, reduced as long as it was still wrong.
 
     `rule` is the class of the fault: the id of a rule; "session-fails" if session creation fails for a reason without a
     rule; "new" if only the caller's check says that the model is wrong, and `finding` is then None.

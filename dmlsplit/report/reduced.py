@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def text(file: str, found: Reduction | None, machine: Comparison | None = None, nothing: str = "") -> str:
-    """Describes a reduced model: its class of fault, the remaining nodes, and what is known about its outputs. If
-    `found` is None, the text says that nothing is wrong, in the words of `nothing`. If `machine` is given, lines about
-    its differences from the prediction come first."""
+    """Returns the description of a reduced model: its class of fault, the remaining nodes, and what is known about its
+    outputs. If `found` is None, the text says that nothing is wrong, in the words of `nothing`. If `machine` is given,
+    lines about its differences from the prediction come first."""
     name = printable(file, None)
     lines = [] if machine is None else list(_of_machine(name, machine))
     lines += [f"{name}: {nothing or 'it has no known fault'}"] if found is None else list(_lines(name, found))

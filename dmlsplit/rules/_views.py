@@ -36,7 +36,7 @@ class Aspect(enum.Enum):
     ARRAY = "the array of the parts, and its count"
     AXIS = "Axis"
     # Absence of these is not a fault, but leaves nothing to check.
-    STRIDES_GIVEN = "Strides that are no null pointer"
+    STRIDES_GIVEN = "non-null Strides"
     OUTPUT = "a tensor that is an output"
 
     # Enum's own hash is a Python-level call, and sets of aspects are built for every tensor.

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 def pickled_by_slots(cls: type[T]) -> type[T]:
     """Class decorator of a frozen dataclass with several slots: pickling reads and writes these. The functions of
-    dataclasses look for the fields of each object anew, which takes five times as long."""
+    dataclasses look for the fields of each object again, which takes five times as long."""
     names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     read, write = attrgetter(*names), [getattr(cls, name).__set__ for name in names]
 

@@ -60,9 +60,9 @@ class RuntimeTraits:
     reshapes_products: bool = False
     """True if a MatMul of more than two dimensions and the Add that follows become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
-    """True if that is not done for the products around an attention before Reshapes in a row become one."""
+    """True if MatMulAddFusion leaves the products around an attention alone before Reshapes in a row become one."""
     fuses_attentions: bool = False
-    """True if it is done for them after that."""
+    """True if MatMulAddFusion fuses the products around an attention after Reshapes in a row have become one."""
     merges_reshapes: bool = False
     """True if a Reshape and the Reshapes, Squeezes and Unsqueezes that follow become one Reshape."""
     keeps_allowzero: bool = False
@@ -130,11 +130,12 @@ class RuntimeTraits:
     quantizes_weights: bool = False
     """True if weights and biases of a Conv, ConvTranspose or Gemm between quantizations are quantized too."""
     quantizes_weights_behind_clips: bool = False
-    """True if that is also done if a Relu or Clip is in front of the QuantizeLinear."""
+    """True if WeightBiasQuantization also quantizes weights and biases if a Relu or Clip is in front of the
+    QuantizeLinear."""
     dequantizes_scalars: bool = False
     """True if a scalar that a Where reads beside a DequantizeLinear gets a DequantizeLinear."""
     dequantizes_before_quantized_alone: bool = False
-    """True if that is done only in front of a QuantizeLinear to the same type."""
+    """True if WhereDummyDq adds a DequantizeLinear for a scalar only in front of a QuantizeLinear to the same type."""
     fuses_any_product: bool = False
     """True if a MatMul is fused with a BatchNormalization whatever the rank of its first factor; session creation fails
     if that is known and not 2. False if only a matrix is fused."""

@@ -1,6 +1,6 @@
 """Two faults in one node: both are reported, but where one makes the other's rule unfit to look, as was recorded.
 
-python -m tests.rules.test_pairs          writes the record anew
+python -m tests.rules.test_pairs          writes the record again
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """What each rule says of a bad example, as was recorded: the place, what was expected and what was there.
 
-python -m tests.rules.test_values          writes the record anew
+python -m tests.rules.test_values          writes the record again
 """
 
 import json

@@ -73,7 +73,7 @@ def cast(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 def binary(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     if len(f.node.inputs) != 2:
-        raise NotDescribedError("it has not two inputs")
+        raise NotDescribedError("it does not have two inputs")
     whole = f.shape(f.node.outputs[0])
     members: dict[str, object] = {
         "ATensor": f.broadcast(0, whole),

@@ -24,7 +24,8 @@ def matmul_transpose_fusion(graph: Graph) -> None:
 
 
 def fuse_transposes(graph: Graph) -> bool:
-    """Does so, and returns True if the graph has changed."""
+    """Fuses Transposes with MatMuls, in place, as `matmul_transpose_fusion` does; returns True if the graph has
+    changed."""
     changed = False
     for node in graph.nodes:
         is_product = node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2

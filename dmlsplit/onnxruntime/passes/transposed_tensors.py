@@ -325,7 +325,8 @@ class TransposedTensors:
                 self.insert("Transpose", [before], behind, perm=perm)
 
     def normalize_ranks(self, node: Node, rank: int, indices: Sequence[int]) -> bool:
-        """Gives all inputs this rank; False, without a change, if one has a higher or an unknown rank."""
+        """Gives all inputs this rank, and returns True; returns False, without a change, if one has a higher or an
+        unknown rank."""
         shapes = [self.facts.shape(node.inputs[i].known) for i in indices]
         if any(shape is None or len(shape) > rank for shape in shapes):
             return False
