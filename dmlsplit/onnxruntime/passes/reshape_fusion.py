@@ -91,8 +91,16 @@ def _shapes_with(graph: Graph, folded: Mapping[Node, Sequence[int]]) -> Mapping[
         if concat in folded or not shapes.keys().isdisjoint(node.inputs):
             found = _shape_after(graph, node, folded.get(concat) if concat is not None else None, shapes)
             if found is not None:
-                shapes[node.outputs[0]] = found
+                shapes[node.outputs[0]] = _with_declared(graph, node.outputs[0], found)
     return shapes
+
+
+def _with_declared(graph: Graph, value: Value, shape: Shape) -> Shape:
+    """Returns a shape with the sizes that the file declares in place of those that are not known."""
+    declared = graph.facts.declared_shape(value.name)
+    if declared is None or len(declared) != len(shape):
+        return shape
+    return tuple([given if size is None else size for size, given in zip(shape, declared, strict=True)])
 
 
 def _shape_after(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from onnx import TensorProto, helper
 
 from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import contiguous_reshapes, reshape_fusion
 from dmlsplit.onnxruntime.passes.skip_layer_norm_fusion import skip_layer_norm_fusion
+from tests import models
 from tests.onnxruntime.passes import after, graph_of
-from tests.onnxruntime.placements import placed
+from tests.onnxruntime.placements import placed, placed_model
 
 HEAD = "(float[N,M,K,6] x, float[N,M,K,6] y, int64[1] n) => (float[?,?] o)"
 CONSTANTS = (
@@ -224,3 +226,21 @@ def test_shapes_that_follow_from_a_constant(version, left):
     assert graph.found_shapes["k"] == ("B", "S", 2, 4)
     skip_layer_norm_fusion(graph)
     assert graph.nodes[-1].op_type == ("LayerNormalization" if left else "SkipLayerNormalization")
+
+
+@pytest.mark.parametrize(("declared", "nodes"), [(None, 5), ("batch", 4), ("other", 5)])
+def test_a_size_that_the_file_declares_is_kept(declared, nodes):
+    """The Concat becomes the constant [-1, 6, 8]; the sum and its LayerNormalization are one if its sizes are equal.
+    Asked of 1.18.0, 1.22.0, 1.24.4 and 1.30.0."""
+    made = models.text(
+        """(float[batch,6,8] x) => (float[?,?,?] y) <float[8] g = {1,1,1,1,1,1,1,1}, int64[2] flat = {-1, 8},
+            int64 z = {0}, int64[1] zz = {0}, int64[1] six = {6}, int64[1] eight = {8}> {
+            a = Reshape(x, flat) b = Exp(a) s = Shape(x) i = Gather(s, z) j = Unsqueeze(i, zz)
+            c = Concat<axis=0>(j, six, eight) r = Reshape(b, c) u = Add(x, r) y = LayerNormalization(u, g, g)
+        }""",
+        17,
+    )
+    if declared is not None:
+        made.graph.value_info.append(helper.make_tensor_value_info("r", TensorProto.FLOAT, [declared, 6, 8]))
+    for version in ("1.18.0", "1.24.4", "1.30.0"):
+        assert placed_model(made, version).running == nodes
