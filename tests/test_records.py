@@ -18,6 +18,7 @@ def _declared(decorator):
 
     class Derived(base):
         cache: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+        unhashed: tuple[object, ...] = field(default=([],), hash=False)
         named: int = field(kw_only=True)
         last: bool = field(kw_only=True, default=True)
 

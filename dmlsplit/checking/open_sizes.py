@@ -7,7 +7,6 @@ for node in onnx.read("model.onnx"):
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -58,7 +57,7 @@ class Case(NamedTuple):
     conditions: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenAnswer:
     """A target's answer about a node of open sizes. `valid`: the conditions under which the framework allows it;
     `cases`: its uses; the first one whose conditions hold applies, and the use is unknown if there is none."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dmlsplit.conformance.suite import Case, File
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 
 _SHOWN: Final = 60
 """The most characters of a value, and the most differences of a case, that are shown."""
@@ -25,7 +25,7 @@ class Outcome(enum.StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Result:
     """The outcome of a case, and why it did not pass. `values` is the number of values that were compared."""
 

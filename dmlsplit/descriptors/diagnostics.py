@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from dmlsplit.descriptors import notebook
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.descriptors.location import Location
 from dmlsplit.system.errors import DmlSplitError
-from dmlsplit.system.pickling import pickled_by_slots
+from dmlsplit.system.records import record
 
 SCHEMA = 1
 """Version of the JSON form of a Report."""
@@ -38,8 +38,7 @@ class Basis(enum.StrEnum):
     """dmlsplit's own judgement: DirectML, or the framework, may accept it."""
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """One fault: the rule, the member at fault, its value and the limit.
 
@@ -83,7 +82,7 @@ class Diagnostic:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """The judgement of one operator descriptor.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -41,7 +40,7 @@ class Member:
     enum: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorSchema:
     """An operator: `name` is without DML_OPERATOR_, `since` the feature level that introduced it.
 

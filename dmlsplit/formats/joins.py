@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -14,16 +14,18 @@ from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.operator_nodes import OperatorNode
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.foreign import tensor_maker
+from dmlsplit.system.records import record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class JoinNode(OperatorNode[JoinOperatorDesc]):
     """One Concat of a model: a SplitNode's counterpart with several inputs and one output. `lengths` are the inputs'
     sizes along the axis."""
 
+    _: KW_ONLY
     operator_type: ClassVar = OperatorType.JOIN
     input_shapes: tuple[Shape | None, ...]
     output_shape: Shape | None

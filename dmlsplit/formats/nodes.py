@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from dmlsplit.formats.sessions import Sessions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SplitNode(OperatorNode[SplitOperatorDesc]):
     """One Split of a model."""
 
+    _: KW_ONLY
     operator_type: ClassVar = OperatorType.SPLIT
     input_shape: Shape | None
     output_shapes: tuple[Shape | None, ...]

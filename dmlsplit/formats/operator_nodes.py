@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
@@ -25,6 +25,7 @@ from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.foreign import as_array, is_foreign
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions, check_options
@@ -45,7 +46,7 @@ def _packed(
     return kind.from_lengths(BufferTensorDesc(data_type, sizes), axis, lengths)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+@entity
 class OperatorNode(Generic[DescT]):
     """A node with the report of its framework's rules.
 
@@ -54,6 +55,7 @@ class OperatorNode(Generic[DescT]):
     the framework's verdict. `graph` names the subgraph or function that contains the node; "" is the model's own graph.
     """
 
+    _: KW_ONLY
     operator_type: ClassVar[OperatorType]
     name: str
     op: str

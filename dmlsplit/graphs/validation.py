@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
@@ -19,6 +19,7 @@ from dmlsplit.graphs.structure import faults
 from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.rules.graph_faults import happens, of_output
+from dmlsplit.system.records import record
 from dmlsplit.targets.releases import releases
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.any_operator import evaluate_any
@@ -29,7 +30,7 @@ _UNREADABLE: Final = ("graph/tensor-null", "graph/tensor-short")
 """The rules about tensors for which nothing can be predicted."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphReport(Report):
     """The judgement of one graph.
 

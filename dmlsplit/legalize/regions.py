@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from dmlsplit.system.records import record
 
 BufferKind: TypeAlias = Literal["input", "output", "temporary"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Region:
     """A range of bytes: `offset` and `size` within one of the original's buffers, or within a temporary one.
 

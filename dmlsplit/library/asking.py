@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError, widened
@@ -18,6 +18,7 @@ from dmlsplit.library.fetching import is_added, require_added
 from dmlsplit.library.harness import harness
 from dmlsplit.library.image import image
 from dmlsplit.library.process import COMMAND_SECONDS, CRASH, SAID, TIMEOUT, opened
+from dmlsplit.system.records import record
 from dmlsplit.targets.releases import Release
 
 Question: TypeAlias = AnyOperatorDesc | OperatorDesc | GraphDesc
@@ -36,7 +37,7 @@ _EXCEPTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LibraryAnswer:
     """A build's answer about one descriptor.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -48,7 +48,7 @@ TERMS: Final[Mapping[str, str]] = {
 """The address of the packages' licence terms."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Build:
     """A package that ships DirectML, or ONNX Runtime and DirectML, and the SHA-256 of its libraries.
 

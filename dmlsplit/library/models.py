@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from dmlsplit.library.sessions import OnnxRuntime, Query
 from dmlsplit.system.errors import DmlSplitError, InputError
 from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import numbered, printable
+from dmlsplit.system.records import record
 
 if TYPE_CHECKING:
     import onnx
@@ -33,7 +34,7 @@ _ADDED: Final = {"dmlsplit: on DirectML": ("Not", _BOOL), "dmlsplit: on the CPU"
 Runtime's log says "all nodes" without naming them. Both operators are at these places in every opset."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompiledGraph:
     """A graph passed to CompileGraph: its nodes by ONNX Runtime's names, and the HRESULT."""
 
@@ -43,7 +44,7 @@ class CompiledGraph:
     hresult: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SubmittedOperator:
     """An operator that DirectML was asked to create, `count` times, and the HRESULT.
 
@@ -55,7 +56,7 @@ class SubmittedOperator:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelAnswer:
     """What a version of ONNX Runtime does with a model while it creates a session.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import onnx
@@ -18,13 +17,14 @@ from dmlsplit.mending.forms import Form, NamedTensor
 from dmlsplit.mending.reshaping import groups_of, merged, restored
 from dmlsplit.mending.views import LEAST_RANK, MOST_RANK, View
 from dmlsplit.mending.words import CannotMend
+from dmlsplit.system.records import record
 
 Needed: TypeAlias = Callable[[View], str]
 """Returns the reason why a node needs the rewriting; "" if it does not."""
 Apply: TypeAlias = Callable[[Form, View], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rewriting:
     """One row: its name, the reason to apply it, and the change."""
 

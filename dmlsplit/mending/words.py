@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from dmlsplit.descriptors.location import steps_text
@@ -18,7 +17,7 @@ class CannotMend(Exception):
     """A node cannot be mended; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """The change at one node: the rewritings or cures, the reason, and the nodes before and after as text."""
 

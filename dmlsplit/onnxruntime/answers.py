@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
@@ -68,6 +68,7 @@ from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.onnxruntime import GRAPH_REFUSED
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
@@ -108,7 +109,7 @@ _OF_ONE_OUTPUT: Final = "BatchNormalization", 14
 """An operator of which DirectML's kernel computes only the first output below this opset, and that opset."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodeOnRuntime:
     """One Split or Concat of a model, and the answer of a runtime."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import onnx
@@ -33,6 +33,7 @@ from dmlsplit.onnxruntime.optimization import standing_for
 from dmlsplit.onnxruntime.passes import Pass, watched
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.records import record
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions, check_options
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
@@ -101,7 +102,7 @@ class Placement(NamedTuple):
     types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FusedPart:
     """The part of the graph that the node is fused with: the index of the part, and its nodes.
 
@@ -115,7 +116,7 @@ class FusedPart:
     """True if its nodes and their sizes are known."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Explanation:
     """What became of one node in a session: `steps` in ONNX Runtime's order, then where it runs and what is submitted.
 

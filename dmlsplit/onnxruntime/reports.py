@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.formats import any_operator_json
 from dmlsplit.formats import json as operator_json
-from dmlsplit.system.pickling import pickled_by_slots
+from dmlsplit.system.records import record
 from dmlsplit.verdicts.model_placements import SessionAnswer
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True)
+@record
 class RuntimeReport(Report):
     """The judgement of one operator by a version of ONNX Runtime.
 

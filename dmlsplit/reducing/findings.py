@@ -20,6 +20,7 @@ from dmlsplit.reducing.classes import SESSION_FAILS
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.system.errors import InputError, NotLoadedError
+from dmlsplit.system.records import record
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.model_placements import SessionAnswer
@@ -47,7 +48,7 @@ class Question:
     inputs: Inputs = field(default_factory=Inputs)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """A fault, or possible fault, of a model; `rule` is its class.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import onnx
 
@@ -23,6 +23,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import INFERENCE_FAILS
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import record
 from dmlsplit.targets.runtime_versions import Runtime
 
 
@@ -30,7 +31,7 @@ class NothingWrongError(InputError):
     """The model has no finding to reduce it for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduction:
     """A model, reduced as long as it was still wrong.
 

@@ -2,7 +2,8 @@
 
 A process that judges one small model defines about a hundred classes, and a frozen dataclass compiles six methods for
 each: that was a sixth of the time of `dmlsplit check`. A record compiles `__init__` alone; its other methods are
-closures over its fields. Classes of the public API are plain dataclasses, whose signatures documentation tools know.
+closures over its fields. What users construct (descriptors, options, bindings) is a plain dataclass, whose signature
+documentation tools and editors show with its types.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ def record(cls: type[T], /) -> type[T]:
     made: Any = _constant(cls)
     shown = tuple(each.name for each in fields(made) if each.repr)
     compared = attrgetter(*[each.name for each in fields(made) if each.compare])
+    hashed = attrgetter(*[each.name for each in fields(made) if (each.compare if each.hash is None else each.hash)])
 
     def __eq__(self: T, other: object) -> bool:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
 
     def __hash__(self: T) -> int:
-        return hash(compared(self))
+        return hash(hashed(self))
 
     def __repr__(self: T) -> str:
         return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
@@ -63,7 +65,7 @@ def _constant(cls: type[T]) -> type[T]:
 def _initializer(cls: Any, put: dict[str, Any]) -> Any:
     """Returns an `__init__` that takes the fields of `cls` as that of a dataclass does, and calls `__post_init__`. It
     writes through the descriptors of the slots in `put`, since `__setattr__` refuses."""
-    scope: dict[str, Any] = {"MISSING": MISSING}
+    scope: dict[str, Any] = {"__name__": cls.__module__, "MISSING": MISSING}
     taken, written = ["self"], []
     for number, each in enumerate(sorted(fields(cls), key=lambda each: bool(each.kw_only))):
         if each.kw_only and "*" not in taken:
@@ -81,7 +83,10 @@ def _initializer(cls: Any, put: dict[str, Any]) -> Any:
         written.append(f" put{number}(self, {value})\n")
     after = " self.__post_init__()\n" if hasattr(cls, "__post_init__") else ""
     exec(f"def __init__({', '.join(taken)}):\n{''.join(written)}{after} return", scope)
-    return scope["__init__"]
+    made = scope["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__annotations__ = {**{each.name: each.type for each in fields(cls)}, "return": None}
+    return made
 
 
 def _refuse_assignment(self: object, name: str, value: object) -> NoReturn:

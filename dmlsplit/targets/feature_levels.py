@@ -6,18 +6,18 @@ A feature level without a row of its own has the support of the highest row belo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataType
 from dmlsplit.descriptors.layout import ELEMENT_BITS
+from dmlsplit.system.records import record
 
 SPLIT_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_split_operator_desc"
 JOIN_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_join_operator_desc"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorSupport:
     """One row of a "Tensor support" table: the dimension counts and data types of one member.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -82,7 +82,7 @@ class _Traits:
     """In bytes; PersistentResourceSize is rounded up to a multiple of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Release:
     """One build of DirectML.
 

@@ -8,12 +8,12 @@ about models, seven of them at length (tests/data/onnxruntime), the others about
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.system.printable import shortened
+from dmlsplit.system.records import record
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release
 
@@ -24,7 +24,7 @@ NODE: Final = "onnxruntime-node"
 WHEEL: Final = "onnxruntime-directml"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Runtime:
     """One version of ONNX Runtime, and the DirectML that it ships.
 

@@ -9,10 +9,11 @@ Source: core/dll/delay_load_hook.cc of ONNX Runtime, which looks next to onnxrun
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.system.records import record
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import WINDOWS, Release, releases
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
@@ -23,7 +24,7 @@ _VERSIONS: Final = "learn.microsoft.com: ONNX Runtime versions shipped in Window
 _TAGS: Final = "microsoft/windowsml: releases"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Windows:
     """One version of Windows: `directml` is the version of the DirectML.dll in System32, "" if there is none."""
 
@@ -72,7 +73,7 @@ _WINDOWS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WindowsML:
     """One release of Windows ML: its ONNX Runtime and its DirectML.
 

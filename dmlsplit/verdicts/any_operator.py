@@ -4,7 +4,7 @@ rules."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -14,6 +14,7 @@ from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.rules import RULES, Finding, TensorView
 from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView, fuses_no_activation
+from dmlsplit.system.records import record
 from dmlsplit.targets.feature_levels import TensorSupport
 from dmlsplit.targets.operator_support import DOCUMENTED, OperatorSupport
 from dmlsplit.targets.target import Target
@@ -30,7 +31,7 @@ _BY_TABLES: Final = frozenset(
 """Texts for the operator/... rules."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TablesReport(Report):
     """The judgement of an operator by tables: `ok` means that nothing recorded refuses it, and `hresult` is then None.
 

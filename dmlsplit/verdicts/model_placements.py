@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
-from dmlsplit.system.pickling import pickled_by_slots
-from dmlsplit.system.records import entity
+from dmlsplit.system.records import entity, record
 from dmlsplit.targets.runtime_versions import Runtime
 
 
@@ -40,8 +39,7 @@ class Why(enum.StrEnum):
     UNASKED = "placement/unasked"
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True)
+@record
 class NodePlacement:
     """One node of a model. `op` starts with its domain, unless that is the default one; `version` is that of its
     schema."""
@@ -96,8 +94,7 @@ class GraphOutcome(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@pickled_by_slots
-@dataclass(frozen=True, slots=True)
+@record
 class FusedSize:
     """A fused graph: the smallest and the largest number of the model's nodes in it; the largest is None if it is
     unknown."""

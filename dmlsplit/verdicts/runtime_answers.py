@@ -4,10 +4,11 @@ DirectML."""
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.system.records import record
 from dmlsplit.targets.runtime_versions import Runtime
 
 
@@ -19,7 +20,7 @@ class Outcome(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompileCall:
     """CompileGraph or CompileOperator, and its DML_EXECUTION_FLAGS; None if it is not known whether the fused graph has
     so many nodes that it gets other flags."""
@@ -28,7 +29,7 @@ class CompileCall:
     flags: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RuntimeAnswer:
     """The answer of a version of ONNX Runtime about a node.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Position
@@ -40,7 +39,7 @@ Bindings: TypeAlias = Mapping[str, tuple[ResourceBinding, ...]]
 """Maps a bind point to its bindings, one for each tensor."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dispatchable:
     """An operator; `bindings` are for its initialization (OWNED_BY_DML tensors)."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -24,12 +23,13 @@ from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.system.atomic_files import file_key
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
+from dmlsplit.system.records import entity
 
 _IMAGES: Final = (".jpg", ".jpeg", ".png")
 _SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@entity
 class Resource:
     """A buffer of `size_in_bytes` that starts with `initial_values` (bytes, read-only), followed by zeros.
 
