@@ -117,7 +117,7 @@ def _libraries() -> Iterator[str]:
 
     from dmlsplit.library.catalogue import DEBUG_LAYER, debug_layer, known_builds
     from dmlsplit.library.fetching import is_added
-    from dmlsplit.library.places import directory_of
+    from dmlsplit.library.places import folder_of
 
     wine = shutil.which("wine")
     yield f"wine         {printable(wine or 'not found; dmlsplit ask runs Windows builds with it', None)}"
@@ -129,7 +129,7 @@ def _libraries() -> Iterator[str]:
     for build in found:
         name = DEBUG_LAYER if build == debug_layer() else build.name
         system = "Linux" if build.platform.name == "linux" else "wine"
-        yield f"library      {name} ({system}): {printable(str(directory_of(build)), None)}"
+        yield f"library      {name} ({system}): {printable(str(folder_of(build)), None)}"
     if not found:
         yield "library      none added; 'dmlsplit library add' fetches builds for dmlsplit ask"
 

@@ -50,7 +50,7 @@ def list_() -> int:
     """
     from dmlsplit.library.catalogue import DEBUG_LAYER, debug_layer, known_builds
     from dmlsplit.library.fetching import is_added, megabytes
-    from dmlsplit.library.places import cache_directory
+    from dmlsplit.library.places import cache_folder
     from dmlsplit.report.table import Table
 
     rows = []
@@ -62,7 +62,7 @@ def list_() -> int:
         rows.append((name, build.release.directml, str(build.feature_level), system, here))
     table = Table("", ("VERSION", "DIRECTML", "LEVEL", "RUNS ON", "HERE"), rows)
     _streams.show_tables([table], plain_width=None)
-    _streams.write(f"\nThey are in {cache_directory()}\n")
+    _streams.write(f"\nThey are in {cache_folder()}\n")
     return 0
 
 
@@ -77,7 +77,7 @@ def add(version: str) -> int:
     """
     from dmlsplit.library.fetching import add as fetch
     from dmlsplit.library.fetching import is_added, megabytes
-    from dmlsplit.library.places import directory_of
+    from dmlsplit.library.places import folder_of
 
     build = _build(version)
     if is_added(build):
@@ -89,11 +89,11 @@ def add(version: str) -> int:
     _streams.write(f"  {build.terms}\n")
     _streams.flush()
     fetch(build)
-    kept = sum(file.stat().st_size for file in directory_of(build).iterdir())
+    kept = sum(file.stat().st_size for file in folder_of(build).iterdir())
     _streams.write(
         f"The SHA-256 of {' and '.join(build.files)} is the known one; {megabytes(kept)} are kept, with the\n"
     )
-    _streams.write(f"licence files, in {directory_of(build)}\n")
+    _streams.write(f"licence files, in {folder_of(build)}\n")
     return 0
 
 
@@ -107,11 +107,11 @@ def remove(version: str) -> int:
     unknown version.
     """
     from dmlsplit.library.fetching import remove as delete
-    from dmlsplit.library.places import directory_of
+    from dmlsplit.library.places import folder_of
 
     build = _build(version)
     gone = delete(build)
-    _streams.write(f"{directory_of(build)} is removed\n" if gone else f"{build} is not here\n")
+    _streams.write(f"{folder_of(build)} is removed\n" if gone else f"{build} is not here\n")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -80,6 +80,12 @@ class Diagnostic:
             "actual": self.actual,
             "reference": self.reference,
         }
+
+
+def errors_of_directml(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Returns the errors for which DirectML itself refuses an operator or removes the device: those that are not
+    ours."""
+    return [d for d in diagnostics if d.severity is Severity.ERROR and d.basis is not Basis.OURS]
 
 
 @record

@@ -5,7 +5,6 @@ The table is `operators.json.xz`, which packaging/schema.py generates from Direc
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -15,6 +14,7 @@ from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.system.printable import printable
 from dmlsplit.system.records import record
 from dmlsplit.system.spelling import nearest
+from dmlsplit.system.tables import read_table
 
 PREFIX: Final = "DML_OPERATOR_"
 _FAMILIES: Final = ("ACTIVATION", "ELEMENT_WISE")
@@ -70,11 +70,7 @@ class OperatorSchema:
 @cache
 def _table() -> dict[str, Any]:
     """Returns the content of operators.json.xz."""
-    import lzma  # few programs use operators other than Split and Join
-
-    with open(os.path.join(os.path.dirname(__file__), "operators.json.xz"), "rb") as stream:
-        table: dict[str, Any] = json.loads(lzma.decompress(stream.read()))
-    return table
+    return read_table(os.path.join(os.path.dirname(__file__), "operators.json.xz"))
 
 
 @cache

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, DirectMLError, Report, Severity
+from dmlsplit.descriptors.diagnostics import Diagnostic, DirectMLError, Report
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.descriptors.location import Location
 from dmlsplit.rules.device import BUILD_NOT_OBSERVED
@@ -51,8 +51,3 @@ class State:
         """Raises DirectMLError if the device was removed."""
         if self.removed_reason is not None:
             raise DirectMLError(HResult.DXGI_ERROR_DEVICE_REMOVED, self.removed_reason)
-
-
-def removing(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Returns those of a binding's diagnostics for which DirectML removes the device."""
-    return [d for d in diagnostics if d.severity is Severity.ERROR and d.basis is not Basis.OURS]

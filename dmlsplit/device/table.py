@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from dmlsplit.descriptors.descs import _uint
-from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.diagnostics import Diagnostic, errors_of_directml
 from dmlsplit.descriptors.enums import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BindingType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.device.bindings import Binding, BindingDesc, BufferBinding, binding_desc
 from dmlsplit.device.dispatchables import DISPATCHABLES, Dispatchable
-from dmlsplit.device.state import State, removing
+from dmlsplit.device.state import State
 from dmlsplit.rules import BindingSlot, BindingView, SlotKind
 from dmlsplit.rules._model import findings_of
 from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, TABLE_TOO_SMALL, UNBOUND, crash
@@ -111,7 +111,7 @@ class BindingTable:
         """Returns True if the build accepts a call's bindings; otherwise removes the device and returns False. Raises
         DirectMLError for bindings that crash the build."""
         found = [diagnostic for view in views for diagnostic in _judge(view)]
-        fatal = removing(found)
+        fatal = errors_of_directml(found)
         # The builds check each binding by itself before they compare the first one with its slot.
         if fatal and fatal[0].rule == crash.id and all(map(_sound, descs)):
             self._state.refuse(found, self.dispatchable.name)

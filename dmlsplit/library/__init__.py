@@ -46,7 +46,7 @@ def builds() -> tuple[Build, ...]:
 
 
 def add(version: str) -> Path:
-    """Returns the directory of a build's libraries and licences; fetches them with pip or npm if they are missing.
+    """Returns the folder of a build's libraries and licences; fetches them with pip or npm if they are missing.
 
     `version` is a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of ONNX Runtime
     ("onnxruntime-1.24.4"), or "debug-layer", which says why DirectML refuses an operator. By calling this function you

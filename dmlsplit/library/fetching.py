@@ -1,7 +1,7 @@
 """Fetches a package that ships a library with pip or npm, as a user would install it, and only if the user asks for it.
 
 The libraries are Microsoft's, under the licence terms that their packages contain. They are kept in the user's cache
-directory, together with the licence files; nothing of them is part of dmlsplit.
+folder, together with the licence files; nothing of them is part of dmlsplit.
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ from typing import IO, Final
 
 from dmlsplit.library.catalogue import DEBUG_LAYER, DIRECTML, Build, debug_layer
 from dmlsplit.library.errors import BuildError, NotAdded, Unavailable
-from dmlsplit.library.places import directory_of, made_whole, require_platform
+from dmlsplit.library.places import folder_of, made_whole, require_platform
 from dmlsplit.system.errors import naming
 
 DOWNLOAD_SECONDS: Final = 600
 DEBUG_LAYER_DLL: Final = "DirectML.Debug.dll"
-"""The file that DirectML loads from its own directory."""
+"""The file that DirectML loads from its own folder."""
 LICENCES: Final = {"LICENSE", "NOTICE", "ThirdPartyNotices.txt", "DirectML_LICENSE.txt"}
 
 
 def add(build: Build) -> Path:
-    """Returns the directory of a build's libraries; fetches them if they are missing.
+    """Returns the folder of a build's libraries; fetches them if they are missing.
 
     Raises Unavailable if they cannot be fetched, BuildError if the files differ from the recorded ones.
     """
     require_platform()
-    directory = directory_of(build)
-    if directory.exists():
-        _check(build, directory)
-        return directory
-    with tempfile.TemporaryDirectory(prefix="dmlsplit-") as package, made_whole(directory) as made:
+    folder = folder_of(build)
+    if folder.exists():
+        _check(build, folder)
+        return folder
+    with tempfile.TemporaryDirectory(prefix="dmlsplit-") as package, made_whole(folder) as made:
         for name, file in _packaged(build, Path(package)):
-            with naming(str(directory / name)), (made / name).open("wb") as target:
+            with naming(str(folder / name)), (made / name).open("wb") as target:
                 shutil.copyfileobj(file, target)
         _check(build, made)
-    return directory
+    return folder
 
 
 def remove(build: Build) -> bool:
-    """Deletes a build's directory, and returns True; False if there is none. Raises OSError if it cannot be deleted."""
-    directory = directory_of(build)
-    if not directory.exists():
+    """Deletes a build's folder, and returns True; False if there is none. Raises OSError if it cannot be deleted."""
+    folder = folder_of(build)
+    if not folder.exists():
         return False
-    shutil.rmtree(directory)
+    shutil.rmtree(folder)
     return True
 
 
 def is_added(build: Build) -> bool:
-    return all((directory_of(build) / name).exists() for name in build.files)
+    return all((folder_of(build) / name).exists() for name in build.files)
 
 
 def checked_folder(build: Build) -> Path:
-    """Returns the directory of a build's libraries after checking their hashes. Raises NotAdded, with the command that
+    """Returns the folder of a build's libraries after checking their hashes. Raises NotAdded, with the command that
     fetches the build, if it is missing, BuildError if a file differs."""
     require_added(build)
-    directory = directory_of(build)
-    _check(build, directory)
-    return directory
+    folder = folder_of(build)
+    _check(build, folder)
+    return folder
 
 
 def require_added(build: Build) -> None:
@@ -93,13 +93,13 @@ def library(build: Build) -> Path:
     return add(build) / build.platform.library
 
 
-def _packaged(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def _packaged(build: Build, folder: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yields the files of a package to keep, libraries and licences, each as (name to keep it under, stream); the
-    download goes to `directory`."""
+    download goes to `folder`."""
     if not build.python:
-        yield from _of_npm(build, directory)
+        yield from _of_npm(build, folder)
         return
-    with zipfile.ZipFile(_download(build, directory)) as archive:
+    with zipfile.ZipFile(_download(build, folder)) as archive:
         for name in archive.namelist():
             kept = kept_name(build, PurePosixPath(name))
             if kept is not None:
@@ -107,11 +107,11 @@ def _packaged(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
                     yield kept, file
 
 
-def _of_npm(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def _of_npm(build: Build, folder: Path) -> Iterator[tuple[str, IO[bytes]]]:
     if shutil.which("npm") is None:
         raise Unavailable(f"{build} is an npm package: npm was not found")
-    _run(build, ["npm", "pack", "--silent", f"{build.package}@{build.version}"], directory)
-    (package,) = directory.glob("*.tgz")
+    _run(build, ["npm", "pack", "--silent", f"{build.package}@{build.version}"], folder)
+    (package,) = folder.glob("*.tgz")
     with tarfile.open(package) as archive:
         for member in archive:
             path = PurePosixPath(member.name)
@@ -121,22 +121,22 @@ def _of_npm(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 yield path.name, file
 
 
-def _download(build: Build, directory: Path) -> Path:
+def _download(build: Build, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--pre"]
     command += ["--retries", "1", "--timeout", "30", "--disable-pip-version-check"]
     for name in build.platform.wheels:
         command += ["--platform", name]
-    command += ["--python-version", build.python, "--dest", str(directory), f"{build.package}=={build.version}"]
-    _run(build, command, directory)
-    (wheel,) = directory.glob("*.whl")
+    command += ["--python-version", build.python, "--dest", str(folder), f"{build.package}=={build.version}"]
+    _run(build, command, folder)
+    (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def _run(build: Build, command: list[str], directory: Path) -> None:
+def _run(build: Build, command: list[str], folder: Path) -> None:
     program = "npm" if command[0] == "npm" else "pip"
     try:
         result = subprocess.run(
-            command, cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False
+            command, cwd=folder, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{program} did not fetch {build} within {DOWNLOAD_SECONDS} seconds") from None
@@ -160,9 +160,9 @@ def kept_name(build: Build, path: PurePosixPath) -> str | None:
     return path.name if beside or (of_package and path.name in LICENCES) else None
 
 
-def _check(build: Build, directory: Path) -> None:
+def _check(build: Build, folder: Path) -> None:
     for name, expected in build.files.items():
-        path = directory / name
+        path = folder / name
         if not path.exists():
             raise BuildError(f"the package of {build} contains no {name}")
         with naming(str(path)), path.open("rb") as file:

@@ -15,7 +15,7 @@ from typing import Final
 from dmlsplit.library import wine
 from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
 from dmlsplit.library.errors import BuildError, Unavailable
-from dmlsplit.library.places import cache_directory, made_whole, require_platform
+from dmlsplit.library.places import cache_folder, made_whole, require_platform
 from dmlsplit.system.printable import printable
 from dmlsplit.system.records import record
 
@@ -139,11 +139,11 @@ def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
     """
     require_platform()
     if platform is WINDOWS:
-        environment = wine.environment(cache_directory().absolute() / "wine")
+        environment = wine.environment(cache_folder().absolute() / "wine")
         return Harness(("wine", str(programs(platform) / f"{program}.exe")), "Z:", environment, survives_crashes=False)
-    directory = programs(platform)
-    variables = {"LD_LIBRARY_PATH": str(directory)}
-    return Harness((str(directory / program),), "", variables, survives_crashes=True)
+    folder = programs(platform)
+    variables = {"LD_LIBRARY_PATH": str(folder)}
+    return Harness((str(folder / program),), "", variables, survives_crashes=True)
 
 
 def programs(platform: Platform) -> Path:
@@ -155,11 +155,11 @@ def programs(platform: Platform) -> Path:
     tools = TOOLCHAINS[platform.name]
     compiler = tools.found()
     root = c_library()
-    directory = cache_directory() / "harness" / fingerprint(compiler, root)
-    if not directory.exists():
-        with made_whole(directory) as made:
+    folder = cache_folder() / "harness" / fingerprint(compiler, root)
+    if not folder.exists():
+        with made_whole(folder) as made:
             compile_programs(tools, root, made)
-    return directory
+    return folder
 
 
 def compile_programs(tools: Toolchain, root: Path, folder: Path, seconds: float = COMPILE_SECONDS) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
 from dmlsplit.library.errors import Unavailable
 from dmlsplit.library.harness import PREBUILT, ROOTS, command_words, compile_command
-from dmlsplit.library.places import cache_directory, made_whole
+from dmlsplit.library.places import cache_folder, made_whole
 from dmlsplit.system.atomic_files import write_file
 from dmlsplit.system.errors import DmlSplitError, InputError, naming
 from dmlsplit.system.input_files import input_size, open_input
@@ -289,11 +289,11 @@ def built(platform: Platform) -> Path:
     others = [*root.glob("layer/*"), *root.glob("include/*.h"), *root.glob("csrc/*.h"), *root.glob("csrc/*.inc")]
     for path in sorted([*of_core, *others, Path(__file__)]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    directory = cache_directory() / "layer" / digest.hexdigest()[:16]
-    if not directory.exists():
-        with made_whole(directory) as made:
+    folder = cache_folder() / "layer" / digest.hexdigest()[:16]
+    if not folder.exists():
+        with made_whole(folder) as made:
             compile_layer(platform, root, made, compiler)
-    return directory / platform.library
+    return folder / platform.library
 
 
 def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequence[str] = ()) -> None:

@@ -14,8 +14,8 @@ from dmlsplit.library.catalogue import ONNXRUNTIME, Build
 from dmlsplit.library.errors import Unavailable
 
 
-def cache_directory() -> Path:
-    """Returns $DMLSPLIT_CACHE if it is set, else "dmlsplit" in the user's cache directory; it need not exist."""
+def cache_folder() -> Path:
+    """Returns $DMLSPLIT_CACHE if it is set, else "dmlsplit" in the user's cache folder; it need not exist."""
     own = os.environ.get("DMLSPLIT_CACHE")
     if own:
         return Path(own)
@@ -29,24 +29,24 @@ def require_platform() -> None:
         raise Unavailable(f"the harness is for Linux on x86-64, this is {sys.platform} {platform.machine()}")
 
 
-def directory_of(build: Build) -> Path:
-    """Returns the directory of a build's libraries; it need not exist."""
+def folder_of(build: Build) -> Path:
+    """Returns the folder of a build's libraries; it need not exist."""
     if build.kind == ONNXRUNTIME:
-        return cache_directory() / "onnxruntime" / build.version
-    return cache_directory() / "directml" / build.name
+        return cache_folder() / "onnxruntime" / build.version
+    return cache_folder() / "directml" / build.name
 
 
 @contextmanager
-def made_whole(directory: Path) -> Iterator[Path]:
-    """Context manager that yields a new directory to fill in the block; it is renamed to `directory` when the block
+def made_whole(folder: Path) -> Iterator[Path]:
+    """Context manager that yields a new folder to fill in the block; it is renamed to `folder` when the block
     ends, and deleted if the block fails or the name is taken."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    made = directory.with_name(f".making-{os.urandom(8).hex()}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = folder.with_name(f".making-{os.urandom(8).hex()}")
     try:
         made.mkdir()
         yield made
-        if not directory.exists():  # otherwise another process has created it
-            made.rename(directory)
+        if not folder.exists():  # otherwise another process has created it
+            made.rename(folder)
     finally:
         for _ in range(2):  # a second attempt for files that could not be removed at first
             shutil.rmtree(made, ignore_errors=True)

@@ -5,13 +5,12 @@ packaging/contributed.py asks each version for its schemas, and writes the table
 
 from __future__ import annotations
 
-import json
-import lzma
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from dmlsplit.system.tables import read_table
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/contributed.json.xz"
@@ -52,6 +51,4 @@ def column_of(runtime: Runtime) -> int | None:
 
 @cache
 def _table() -> dict[str, Any]:
-    data = (Path(__file__).parents[1] / PLACE).read_bytes()
-    found: dict[str, Any] = json.loads(lzma.decompress(data))
-    return found
+    return read_table(Path(__file__).parents[1] / PLACE)

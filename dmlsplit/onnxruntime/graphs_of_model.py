@@ -30,19 +30,19 @@ def new_graphs(model: SessionModel, runtime: Runtime, options: SessionOptions) -
 
 
 def _with_inner(
-    made: Callable[[Scope, Scope | None, SessionGraph | None], SessionGraph],
+    new_graph: Callable[[Scope, Scope | None, SessionGraph | None], SessionGraph],
     scope: Scope,
     run_scope: Scope | None,
     parent: SessionGraph | None,
 ) -> Iterator[SessionGraph]:
     """Yields the graph of `scope` after the graphs inside its nodes. `run_scope` is its scope at the first Run, if it
-    has one; `parent` is the graph around it. `made` returns the graph of these three."""
-    graph = made(scope, run_scope, parent)
+    has one; `parent` is the graph around it. `new_graph` returns the graph of these three."""
+    graph = new_graph(scope, run_scope, parent)
     inner: list[SessionGraph] = []
     for index, inside in graph.inside.items():
         inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
         for name, child in inside:
-            inner += _with_inner(made, child, inner_run.get(name), graph)
+            inner += _with_inner(new_graph, child, inner_run.get(name), graph)
     graph.settle([each for each in inner if each.parent is graph])
     yield from inner
     yield graph

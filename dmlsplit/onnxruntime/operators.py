@@ -7,8 +7,6 @@ answer for a row that was not recorded is unknown; no other row replaces it.
 from __future__ import annotations
 
 import enum
-import json
-import lzma
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -22,6 +20,7 @@ from dmlsplit.models.schemas import body_version, schema_of, since
 from dmlsplit.models.scope import LEARNING
 from dmlsplit.onnxruntime.equations import is_computed_by_dml
 from dmlsplit.onnxruntime.support_queries import QUERIED, is_supported
+from dmlsplit.system.tables import read_table
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -304,9 +303,7 @@ def _known(cell: str) -> Cell | None:
 @cache
 def table() -> dict[str, Any]:
     """Returns the content of operators.json.xz."""
-    data = (Path(__file__).parents[1] / PLACE).read_bytes()
-    found: dict[str, Any] = json.loads(lzma.decompress(data))
-    return found
+    return read_table(Path(__file__).parents[1] / PLACE)
 
 
 @cache

@@ -7,7 +7,6 @@ and which build gave which.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType
 from dmlsplit.system.records import record
+from dmlsplit.system.tables import read_table
 from dmlsplit.targets.relations import Relation
 
 FILE: Final = Path(__file__).with_name("operator_support.json.xz")
@@ -76,9 +76,7 @@ class OperatorTable:
 @cache
 def table() -> OperatorTable:
     """Returns the table shipped with the package."""
-    import lzma  # few programs use operators other than Split and Join
-
-    return OperatorTable(json.loads(lzma.decompress(FILE.read_bytes())))
+    return OperatorTable(read_table(FILE))
 
 
 @cache

@@ -3,13 +3,13 @@ rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
-from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, errors_of_directml
 from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.rules import RULES, Finding, TensorView
@@ -70,17 +70,13 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
                 break  # nothing is known about an operator that the target does not have
         else:
             found += _of_tensors(view) if view.is_whole else ()
-        if len(_refusing(found)) == 1 and fuses_no_activation(view):
+        if len(errors_of_directml(found)) == 1 and fuses_no_activation(view):
             refusal = HResult.E_UNEXPECTED  # other faults are found before this check
-    refused = bool(_refusing(found))
+    refused = bool(errors_of_directml(found))
     ends = any(d.rule in _by_id() and _by_id()[d.rule].ends for d in found)
     unknown = ends or (target.release is not None and reads_undefined(found))
     hresult = refusal if refused and not unknown else None
     return TablesReport(tuple(found), target.name, hresult, desc.operator.c_name)
-
-
-def _refusing(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    return [d for d in found if d.severity is Severity.ERROR and d.basis is not Basis.OURS]
 
 
 def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport) -> Diagnostic:

@@ -129,7 +129,7 @@ def wine_variables():
     sys.path.insert(0, str(ROOT))
     from dmlsplit.library import places, wine
 
-    return wine.environment(places.cache_directory().absolute() / "wine")
+    return wine.environment(places.cache_folder().absolute() / "wine")
 
 
 def run_built(mode, binary, *arguments, expected_output=None):

@@ -20,7 +20,7 @@ from dmlsplit.cli import config, doctor
 from dmlsplit.formats.any_operator_json import loads as load_any
 from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.library.catalogue import find_build
-from dmlsplit.library.places import directory_of
+from dmlsplit.library.places import folder_of
 from dmlsplit.native import core
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from dmlsplit.rules.any_operator import AnyOperatorRule
@@ -280,15 +280,15 @@ class TestDoctor:
         added = [find_build(name) for name in ("onnxruntime-1.24.4", "torch-directml-0.2.5.dev240914")]
         for build in added:
             for name in build.files:
-                (directory_of(build) / name).parent.mkdir(parents=True, exist_ok=True)
-                (directory_of(build) / name).write_bytes(b"")
+                (folder_of(build) / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder_of(build) / name).write_bytes(b"")
         (tmp_path / "wine").write_text("")
         (tmp_path / "wine").chmod(0o755)
         out = cli("doctor").out
         assert f"wine         {tmp_path / 'wine'}\n" in out
         assert [line for line in out.splitlines() if line.startswith("library ")] == [
-            f"library      {added[1]} (Linux): {directory_of(added[1])}",
-            f"library      {added[0]} (wine): {directory_of(added[0])}",
+            f"library      {added[1]} (Linux): {folder_of(added[1])}",
+            f"library      {added[0]} (wine): {folder_of(added[0])}",
         ]
 
     def test_libraries_of_a_user_without_a_home(self, cli, monkeypatch):

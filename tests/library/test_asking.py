@@ -17,7 +17,7 @@ from dmlsplit.library import NotAdded, Unavailable, ask, ask_all, asking
 from dmlsplit.library.asking import build_of, ended_by
 from dmlsplit.library.catalogue import find_build
 from dmlsplit.library.fetching import is_added
-from dmlsplit.library.places import directory_of
+from dmlsplit.library.places import folder_of
 from tests.library.conftest import LINUX_BUILDS, NEWEST, require
 
 BASES = Path(__file__).parents[1] / "data" / "operators" / "base.jsonl.xz"
@@ -174,7 +174,7 @@ def test_the_build_that_is_asked(newest, tmp_path, monkeypatch):
 def test_the_newest_build_is_the_newest_that_can_be_run(newest, tmp_path, monkeypatch):
     monkeypatch.setenv("DMLSPLIT_CACHE", str(tmp_path))
     for build in (LINUX_BUILDS[0], NEWEST, *map(find_build, ("1.15.1", "1.15.4"))):
-        place = directory_of(build)
+        place = folder_of(build)
         place.mkdir(parents=True)
         (place / build.platform.library).touch()
     runs = {"linux", "windows"}

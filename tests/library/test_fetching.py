@@ -51,10 +51,10 @@ def packages(monkeypatch, *names):
 def test_the_cache_is_the_users(tmp_path, monkeypatch):
     monkeypatch.delenv("DMLSPLIT_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert places.cache_directory() == tmp_path / "xdg" / "dmlsplit"
+    assert places.cache_folder() == tmp_path / "xdg" / "dmlsplit"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert places.cache_directory() == tmp_path / ".cache" / "dmlsplit"
+    assert places.cache_folder() == tmp_path / ".cache" / "dmlsplit"
 
 
 @pytest.mark.parametrize("library", ["some_directml/libdirectml.so", "_solib_directml/libdirectml.so.0123abcd"])

@@ -161,11 +161,11 @@ def windows_python(folder: Path) -> Path:
 def by_wine(folder: Path) -> Interpreter | None:
     sys.path.insert(0, str(ROOT))
     from dmlsplit.library import wine
-    from dmlsplit.library.places import cache_directory
+    from dmlsplit.library.places import cache_folder
 
     if shutil.which("wine") is None:
         return None
-    variables = wine.environment(cache_directory().absolute() / "wine")
+    variables = wine.environment(cache_folder().absolute() / "wine")
     # Debian 12's wine has not all of the C runtime that numpy 2 takes.
     packages = ("numpy<2", "colorama")
     command = ["wine", windows_python(folder) / "python.exe"]
