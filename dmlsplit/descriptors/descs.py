@@ -337,6 +337,8 @@ OperatorDesc: TypeAlias = SplitOperatorDesc | JoinOperatorDesc
 def _packed_parts(
     whole: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int], path: str
 ) -> tuple[int, list[BufferTensorDesc]]:
+    """Returns the axis, counted from 0, and the packed descriptors of the parts. Raises TypeError or DescriptorError,
+    whose message names the member under `path`, for a wrong argument."""
     if not isinstance(whole, (TensorDesc, BufferTensorDesc)):
         raise TypeError(f"{whole!r} is not a TensorDesc or BufferTensorDesc")
     if whole.sizes is None:

@@ -113,6 +113,7 @@ def elements_overlap(sizes: Sequence[int], strides: Sequence[int] | None) -> boo
 
 @lru_cache(1024)
 def _overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool | None:
+    """Returns what `elements_overlap` does. Cached."""
     dims = sorted(((stride, size - 1) for size, stride in zip(sizes, strides, strict=True) if size > 1), reverse=True)
     if not dims:
         return False
@@ -131,6 +132,10 @@ def _overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool | None:
 
 
 def _difference_vector_exists(dims: list[tuple[int, int]], reach: list[int], divisor: list[int]) -> bool | None:
+    """Returns True if some vector of index differences other than 0 leads to the same address, False if none does; None
+    if OVERLAP_SEARCH_LIMIT steps do not decide. `dims` are (stride, largest difference), the largest stride first;
+    `reach` and `divisor`: how far the k innermost dimensions extend, and the greatest common divisor of their strides.
+    """
     budget = OVERLAP_SEARCH_LIMIT
 
     def search(left: int, total: int, nonzero: bool) -> bool:

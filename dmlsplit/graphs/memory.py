@@ -145,6 +145,7 @@ def _share(program: Program, order: Iterable[Node]) -> None:
 
 
 def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
+    """Yields the dispatches of the nodes, in their order; Joins that need none only get their memory."""
     for node in order:
         if node.family is Family.JOIN and not node.kept:
             _region(program, node.output)

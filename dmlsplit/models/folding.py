@@ -228,6 +228,8 @@ def _kept(operator: bytes, given: tuple[_Given | None, ...], opset: int) -> Arra
 
 
 def _computed(operator: onnx.NodeProto, arrays: Sequence[Array | None], opset: int) -> Array | None:
+    """Returns the first output of an operator for these inputs (None: omitted), as onnx's reference evaluator computes
+    it; None if that fails, or if the output is not a tensor."""
     from onnx.reference import ReferenceEvaluator
 
     names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]

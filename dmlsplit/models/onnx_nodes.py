@@ -92,6 +92,8 @@ def _attributes(
 
 
 def _lengths(name: str, scope: Scope) -> dict[str, Any]:
+    """Returns the fields of OnnxSplit that describe the lengths in the input `name`: its type and shape and, if they
+    are known, its values or dimensions. Raises LimitError if they cost too much."""
     data_type, shape = scope.type_of(name)
     found: dict[str, Any] = {"split_input": True, "split_type": data_type, "split_shape": shape}
     try:

@@ -233,6 +233,8 @@ def _is_given(node: onnx.NodeProto, given: set[str], constants: set[str]) -> boo
 
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:
+    """Adds the types of a Split's outputs, in place, to `scope` and `graph`. Returns True if one was not known
+    before."""
     data = node.input[0] if node.input else ""
     if not data or scope.type_of(data)[1] is None or all(scope.type_of(name)[1] for name in node.output[:] if name):
         return False

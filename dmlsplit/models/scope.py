@@ -286,6 +286,8 @@ class Scope:
         return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
 
     def _find(self, name: str, depth: int) -> _Followed:
+        """Returns the constant with this name, or (None, 0) if it is not known to be one; `depth` nodes that read it
+        are being folded."""
         if name in self._initializers:
             return self._read(value_of(self._initializers[name], self.origin.read_external)), 0
         node = self._producers.get(name)
@@ -304,6 +306,8 @@ class Scope:
         return self._folded(node, depth) if node.op_type in FOLDED else (None, 0)
 
     def _folded(self, node: onnx.NodeProto, depth: int) -> _Followed:
+        """Returns the constant that a node computes from constants; (None, 0) if it does not, and (None, the number of
+        nodes in a row) if these are too many to fold."""
         if depth >= MAX_FOLDING:
             return None, 1
         read = {each: self._followed(each, depth + 1) for each in node.input[:] if each}

@@ -50,6 +50,8 @@ def refused_window(graph: SessionGraph, node: Node) -> str:
 
 
 def _forwards(node: Node, sizes: Shape, kernel: Shape) -> str:
+    """Returns, as a clause about a Conv or pool, why DirectML does not take its window or strides; "" if nothing is
+    known against them."""
     strides, dilations, pads = _moves(node, len(sizes))
     padding = attribute(node, "auto_pad")
     is_same = padding is not None and padding.s in _SAME

@@ -46,6 +46,7 @@ def _count(tensor: onnx.SparseTensorProto) -> int:
 
 
 def _misfit(tensor: onnx.SparseTensorProto) -> str:
+    """Returns why no version loads a sparse constant, as a clause about it; "" if some do."""
     sizes, rank, count = list(tensor.indices.dims), len(tensor.dims), _count(tensor)
     if min(tensor.dims, default=0) < 0:
         return f"has the dimensions {list(tensor.dims)}"
@@ -64,6 +65,8 @@ def _misfit(tensor: onnx.SparseTensorProto) -> str:
 
 
 def _beyond(tensor: onnx.SparseTensorProto) -> str:
+    """Returns why versions that check all indices do not load a sparse constant, as a clause about it; "" if they
+    do."""
     values, count = tensor.values, _count(tensor)
     if len(values.dims) != 1:
         return f"has values of {len(values.dims)} dimensions, which must be 1"
