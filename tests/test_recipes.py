@@ -66,15 +66,14 @@ def chunks(results, targets, shown):
 """
 
 FRONT_END_RULES = """
-from dataclasses import dataclass
-
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules._model import Finding
 from dmlsplit.rules._nodes import NodeRule
 from dmlsplit.rules._sources import OURS
+from dmlsplit.system.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cut(NodeFacts):
     size: int = 3
     scope = "madeup"
