@@ -121,7 +121,7 @@ enum {
                                            where pages are fetched: 0.8 to 1 of it (Intel) */
     DMS_FETCHED_WITHIN = 4095,          /* bytes between rows of 8-byte elements up to which the next tile is prefetched where pages are fetched: from a page on 1.1 to 1.3 times
                                            the time without, */
-    DMS_FETCHED_WITHIN_OF_4 = 256,      /* and of 4-byte ones; of fewer bytes none are: up to 1.3 times. Intel */
+    DMS_FETCHED_WITHIN_OF_4 = 2047,     /* and of 4-byte ones; of fewer bytes none are: up to 1.3 times. Intel */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
     DMS_GATHERED_HIGH = 4,              /* height in squares of a tile whose lines are gathered, */

@@ -165,8 +165,9 @@ static bool gains_nearby(const dms_tile *tile, const dms_transposer *transposer,
 }
 
 /* True if the hardware reads rows of the next tile early enough: where pages are fetched, unless elements are wide and rows near each other, or vectors of 16 bytes
- * collect lines. Without prefetches, and by tiles two squares high, 67 NHWC views and matrices of 2 to 42 MB took 0.91 of the time by AVX-512, 0.93 by AVX2 and 0.95
- * by SSSE3; rows of 4-byte elements up to 256 bytes apart 1.05 to 1.1, of 8-byte ones within a page 1 to 1.25; collected by SSSE3 0.75 to 1.5 (Intel). */
+ * collect lines. Without prefetches, and by tiles two squares high, 67 NHWC views and matrices of 2 to 42 MB took 0.90 of the time by AVX-512, 0.93 by AVX2 and 0.96
+ * by SSSE3; but rows of 4-byte elements up to 2 KiB apart 1.15 to 1.55 if memory is read before each call (AVX2), of 8-byte ones within a page 1 to 1.25, and
+ * those that SSSE3 collects 0.75 to 1.5 (Intel). */
 static bool is_left_to_hardware(const dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_stores *stores)
 {
     const size_t within = tile->element_size >= 8 ? DMS_FETCHED_WITHIN : tile->element_size == 4 ? DMS_FETCHED_WITHIN_OF_4 : 0;
