@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
-from dmlsplit.onnxruntime.model_findings import free_dimensions, open_symbols
+from dmlsplit.onnxruntime.model_findings import free_dimensions, open_batches, open_symbols
 from dmlsplit.rules.whole_model import OPEN_SIZES
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.system.printable import printable
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SIZES: Final = (64, 256)
-"""The sizes that all symbols get in a trial: what is wrong with both is taken to be wrong with any."""
+"""The sizes that all symbols get in a trial: what is wrong with both is taken to be wrong with any. In one more trial,
+the first dimensions of the inputs are 1, the most frequent batch."""
 
 
 class Wrong(NamedTuple):
@@ -59,21 +60,24 @@ def tried(session: Session) -> SessionAnswer:
         return placed
     if not any(each.rule == OPEN_SIZES.id for each in said) or any(each.severity is Severity.ERROR for each in said):
         return placed  # or something else has to be mended first
-    symbols = open_symbols(session.graphs[-1])
-    wrong = _wrong_with_sizes(session, symbols)
-    if wrong is None:
+    graph = session.graphs[-1]
+    symbols, batches = open_symbols(graph), open_batches(graph)
+    if wrong := _wrong_with_sizes(session, symbols):
+        advice = _if_fixed(symbols, wrong)
+    elif wrong := _wrong_with_one(session, symbols, batches):
+        advice = _if_one(symbols, batches, wrong)
+    else:
         return placed
     return replace(
-        placed,
-        diagnostics=tuple([_if_fixed(each, symbols, wrong) if each.rule == OPEN_SIZES.id else each for each in said]),
+        placed, diagnostics=tuple([_advised(each, *advice) if each.rule == OPEN_SIZES.id else each for each in said])
     )
 
 
-def _trials(session: Session, symbols: Sequence[str]) -> Iterator[Session]:
+def _trials(session: Session, symbols: Sequence[str], ones: Sequence[str] = ()) -> Iterator[Session]:
     """Yields the sessions of the model with the sizes of a trial, as far as they may be judged and do not contradict
-    the model."""
+    the model. `ones`: symbols that are 1."""
     for size in _SIZES if symbols else ():
-        made = session.with_sizes(dict.fromkeys(symbols, size))
+        made = session.with_sizes({**dict.fromkeys(symbols, size), **dict.fromkeys(ones, 1)})
         if made is None:
             return
         try:
@@ -96,6 +100,15 @@ def _wrong_with_sizes(session: Session, symbols: Sequence[str]) -> Wrong | None:
     return found[0] if len(found) == len(_SIZES) else None
 
 
+def _wrong_with_one(session: Session, symbols: Sequence[str], ones: Sequence[str]) -> Wrong | None:
+    """Returns what becomes wrong with a model if the symbols `ones` are 1; None if nothing does, or if that is not
+    known."""
+    known = set(_errors(session))
+    for made in _trials(session, symbols, ones) if ones else ():
+        return next((each for each in _errors(made) if each not in known), None)
+    return None
+
+
 def _errors(session: Session) -> Iterator[Wrong]:
     """Yields the reason why the session is not created or, if it is created, the faults of its graphs."""
     if session.failure is not None:
@@ -106,14 +119,29 @@ def _errors(session: Session) -> Iterator[Wrong]:
             yield Wrong(each.diagnostic.location.node, each.diagnostic.rule, created=True)
 
 
-def _if_fixed(found: Diagnostic, symbols: Sequence[str], wrong: Wrong) -> Diagnostic:
-    """Returns the finding about open sizes for a model in which something is wrong once these symbols have sizes."""
-    said, _, _ = found.message.partition(f"; {OPEN_SIZES.cure}")
+def _if_fixed(symbols: Sequence[str], wrong: Wrong) -> tuple[str, str]:
+    """Returns the advice for a model in which something is wrong once these symbols have sizes, in place of the rule's,
+    and nothing to add to that."""
+    mended = f"leave them open, or fix them in the file with dmlsplit legalize {free_dimensions(symbols)}, which mends"
+    if wrong.created:
+        return f"with fixed sizes {_said(wrong)}: {mended} the graph", ""
+    return f"leave them open: with fixed sizes {_said(wrong)}", ""
+
+
+def _if_one(symbols: Sequence[str], ones: Sequence[str], wrong: Wrong) -> tuple[str, str]:
+    """Returns the rule's advice for a model in which something is wrong once the symbols `ones` are 1, and that."""
+    sizes = " and ".join(f"{printable(name, 60)} = 1" for name in ones)
+    return "", f"; with {sizes}, {_said(wrong)}: dmlsplit legalize {free_dimensions(symbols)} mends the file if it can"
+
+
+def _said(wrong: Wrong) -> str:
     at = f" at {printable(wrong.node, 60)}" if wrong.node else ""
-    advice = (
-        f"with fixed sizes a fused graph is wrong ({wrong.what}{at}): leave them open, or fix them in the file with "
-        f"dmlsplit legalize {free_dimensions(symbols)}, which mends the graph"
-        if wrong.created
-        else f"leave them open: with fixed sizes the session is not created{at}: {wrong.what}"
-    )
-    return replace(found, message=f"{said}; {advice}")
+    if wrong.created:
+        return f"a fused graph is wrong ({wrong.what}{at})"
+    return f"the session is not created{at}: {wrong.what}"
+
+
+def _advised(found: Diagnostic, instead: str, added: str) -> Diagnostic:
+    """Returns the finding about open sizes with other advice, if there is any, and with an addition."""
+    said, _, _ = found.message.partition(f"; {OPEN_SIZES.cure}")
+    return replace(found, message=f"{said}; {instead}" if instead else f"{found.message}{added}")

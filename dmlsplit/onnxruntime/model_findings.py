@@ -201,6 +201,12 @@ def open_symbols(graph: SessionGraph) -> list[str]:
     return list(symbols)
 
 
+def open_batches(graph: SessionGraph) -> list[str]:
+    """Returns the symbols of the first dimensions of a model's inputs, in order."""
+    shapes = [value.type.tensor_type.shape.dim for value in graph.scope.graph.input if value.name in graph.inputs]
+    return list(dict.fromkeys(text(dims[0].dim_param) for dims in shapes if dims and dims[0].dim_param))
+
+
 def _of_islands(group: Sequence[Island]) -> Diagnostic:
     """Returns the finding that nodes on the CPU are between nodes on DirectML. `group` are islands that the same
     changes move."""

@@ -25,7 +25,8 @@ CAPTURE: Final = Notice(
 )
 KNOWN: Final = Notice(
     "require/known",
-    "It is not known whether the session is created, or where each node runs, and --fail-on unknown demands it.",
+    "It is not known whether the session is created, where each node runs, or whether a fused graph is right, and "
+    "--fail-on unknown demands it.",
     "ONNX Runtime's treatment of an operator is not known to dmlsplit, or depends on facts that the model does not "
     "have, such as sizes; --shape, --dim and --free-dimension give them.",
     (OURS,),

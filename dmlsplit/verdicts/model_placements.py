@@ -170,13 +170,16 @@ class SessionAnswer:
 
     @property
     def unknown(self) -> str:
-        """What is not known of the session, as text; "" if it is known whether it is created, and where each node
-        runs."""
+        """What is not known of the session, as text; "" if it is known whether it is created, where each node runs, and
+        whether each fused graph is right."""
         if self.created is None:
             why = "" if self.failure is None else f": {self.failure.message}"
             return f"whether its session is created is not known{why}"
-        count = self.counts[Provider.UNKNOWN]
-        return f"where {count} of its nodes run{'s' * (count == 1)} is not known" if count else ""
+        if count := self.counts[Provider.UNKNOWN]:
+            return f"where {count} of its nodes run{'s' * (count == 1)} is not known"
+        if count := self.outcomes[GraphOutcome.UNKNOWN]:
+            return f"whether {count} of its fused graphs {'is' if count == 1 else 'are'} right is not known"
+        return ""
 
     @property
     def on_dml(self) -> float:

@@ -56,6 +56,8 @@ def test_what_comes_of_the_graphs(cli, model):
     assert "unknown (Hardmax); copies" in head(cli, unknown, *NEW)[1]
     wrong = model(body.replace("Hardmax", "Tanh"), 13, "wrong.onnx")
     assert head(cli, unknown, wrong, *NEW)[-1].endswith("; 2 fused graphs: 1 wrong, 1 unknown")
+    found = cli("check", unknown, *NEW, "--fail-on", "unknown", "--format", "github")
+    assert (found.status, "whether 1 of its fused graphs is right is not known" in found.out) == (1, True)
 
 
 def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
