@@ -53,10 +53,7 @@ PLACES = {
     # The package's own
     "models/inference.py": 1,
     "report/html/__init__.py": 1,
-    "descriptors/schema.py": 1,
-    "targets/operator_tables.py": 1,
-    "onnxruntime/operators.py": 1,
-    "onnxruntime/contributed_schemas.py": 1,
+    "system/tables.py": 1,
     "library/catalogue.py": 1,
     # A build of DirectML that was fetched, its package, and the programs that ask it
     "library/fetching.py": 4,
