@@ -331,7 +331,7 @@ GRAPH_REFUSED = _habit(
     "single elementwise operator, and that operator runs in place: all builds of DirectML return E_INVALIDARG. The "
     "message names the rule of graphs that is broken, and the node that breaks it.",
     GRAPH,
-    cure="apply the remedy that `dmlsplit check` reports for that node",
+    cure="apply the remedy of the rule that the message names, at the node that breaks it",
     faults=(
         FaultKind.REFUSED,
         FaultKind.WHOLE_TOO_LARGE,

@@ -72,7 +72,7 @@ def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
     assert len(refused) == 1, lines
     assert refused[0].endswith(
         "CompileGraph crashes the process for a fused graph, at o (graph/fusion-crashes); "
-        "apply the remedy that `dmlsplit check` reports for that node"
+        "apply the remedy of the rule that the message names, at the node that breaks it"
     )
 
 
@@ -398,6 +398,30 @@ def test_junit_has_missed_requirements(gated):
 def test_annotations_have_missed_requirements(gated):
     titles = re.findall(r"::error file=(.).onnx,title=([^:]*)::", gated("github"))
     assert titles == [("m", rule) for rule in MISSED * 2] + [("u", rule) for rule in [*MISSED, "require/known"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("(float[1,4] x) => (float[1,2] y) { y, z = Split<axis=1>(x) }", "1.24.4"),
+        (
+            "(float[N,4] x) => (float[?,?] y) { s = Shape(x) t = Concat<axis=0>(s) y = Reshape(x, t) }",
+            "in part on the CPU",
+        ),
+        ("(float[1,4] x) => (double[1,2] y) { c = Cast<to=11>(x) y, z = Split<axis=1>(c) }", "1.24.4"),
+    ],
+    ids=["taken", "on the CPU", "of DOUBLE"],
+)
+def test_the_page_says_which_versions_take_every_operator(cli, model, body, said):
+    page = cli("check", model(body, 13), *NEW, "--format", "html").out
+    (row,) = re.findall(r"<tr><th[^>]*>ONNX Runtime versions</th>(.*?)</tr>", page, re.DOTALL)
+    assert said in row
+
+
+def test_the_page_of_a_model_without_operators_names_who_judged_it(cli, model):
+    body = model("(float[1,4] x) => (float[1,4] y) { y = Relu(x) }", 17)
+    assert "Judged by onnxruntime 1.24.4." in cli("check", body, *NEW, "--format", "html").out
+    assert "Judged by" not in cli("check", body, "--format", "html").out
 
 
 def test_sarif_and_the_page_have_missed_requirements(gated):

@@ -63,6 +63,8 @@ class Builder:
         """Adds the lines of a note to its file."""
         notes = self._file(note.report.file).notes
         notes += ["".join(text for text, _ in parts) for parts in placement.lines(note.placements)]
+        for session in note.placements:
+            self._judge(session.runtime.judged_by)
         if note.placements or note.report.errors:
             self.page.severities.update(d.severity for d in note.report.diagnostics)
             notes += [plain(diagnostic_parts(d, None)) for d in note.report.diagnostics]
@@ -81,8 +83,7 @@ class Builder:
             report = answer.report
             self.page.verdicts[answer.verdict] += 1
             self.page.severities.update(d.severity for d in report.diagnostics)
-            if report.judged_by not in self.page.judges:
-                self.page.judges.append(report.judged_by)
+            self._judge(report.judged_by)
         diagnostics = _distinct([d for report in reports for d in report.diagnostics])
         # Equal except for their positions.
         key = (
@@ -100,6 +101,10 @@ class Builder:
         file.rows.append(row)
         file.of_nodes = max(file.of_nodes, first.of_nodes if isinstance(first, Judged) else 0)
         detail.occurrences.append(row)
+
+    def _judge(self, name: str) -> None:
+        if name not in self.page.judges:
+            self.page.judges.append(name)
 
     def _file(self, name: str | None) -> File:
         file = self._files.get(name)
@@ -239,9 +244,19 @@ def _kind(operator: str | None) -> str:
 
 def _common(asked: Columns, outcomes: Sequence[Sequence[Use]]) -> tuple[str, str, str]:
     by_label = list(zip(asked.labels, zip(*outcomes, strict=True), strict=True))
-    runs = [label for label, uses in by_label if all(use is Use.AS_IT_IS for use in uses)]
-    helped = [label for label, uses in by_label if all(use in RUNS for use in uses)]
-    return f"{asked.noun}s", asked.spans(runs) or "none", asked.spans(helped) or "none"
+
+    def takers(*uses: Use) -> str:
+        for said, others in (
+            ("", ()),
+            ("not known", (Use.UNKNOWN,)),
+            ("in part on the CPU", (Use.UNKNOWN, Use.ON_CPU)),
+        ):
+            taking = [label for label, found in by_label if {*uses, *others}.issuperset(found)]
+            if taking:
+                return said or asked.spans(taking)
+        return "none"
+
+    return f"{asked.noun}s", takers(Use.AS_IT_IS), takers(*RUNS)
 
 
 def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
