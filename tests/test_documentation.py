@@ -158,7 +158,13 @@ def test_page(page, alone, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     for name in FOLDERS:
         (tmp_path / name).symlink_to(ROOT / name)
-    wrong = list(faults(page, tmp_path, None if alone else capsys))
+    wrong = []
+    try:
+        for fault in faults(page, tmp_path, None if alone else capsys):
+            wrong.append(fault)
+    except pytest.skip.Exception:  # a later block needs what is not installed
+        if not wrong:
+            raise
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
 
